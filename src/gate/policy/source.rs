@@ -1,0 +1,98 @@
+//! Policy as it is written: what the configuration hands to the compiler, before globs and conditions are checked.
+//!
+//! Nothing here is judged yet; [`super::Policy::compile`] turns it into rules that can be asked.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+
+/// What a rule does with a call. The order is the strictness: the strictest voice wins.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Effect {
+    /// The call runs without a person.
+    Allow,
+    /// The call becomes a confirmation request.
+    Confirm,
+    /// The call is refused.
+    Deny,
+}
+
+/// What happens when a card cannot show all of the arguments (DESIGN invariant 9).
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum PartialView {
+    /// The card carries Reject and "show everything", but no Approve.
+    #[default]
+    Reject,
+    /// The rule lifts this: the card may be approved as it stands.
+    Approve,
+}
+
+/// Who may decide: named operators and everybody who holds one of the roles. Empty means nobody.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Approvers {
+    /// Roles, as the operators' `roles` name them.
+    #[serde(default)]
+    pub roles: Vec<String>,
+    /// Operator ids.
+    #[serde(default)]
+    pub operators: Vec<String>,
+}
+
+/// The settings of a confirmation. In a rule, what is left out comes from `policy.confirm`.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct ConfirmSource {
+    /// Channel names.
+    pub channels: Option<Vec<String>>,
+    /// Who may decide.
+    pub approvers: Option<Approvers>,
+    /// Distinct persons needed to approve; at least 1.
+    pub quorum: Option<u32>,
+    /// Distinct persons needed to reject; 1 unless a rule says otherwise.
+    pub deny_threshold: Option<u32>,
+    /// Whether the person behind the call may approve it.
+    pub self_approval: Option<bool>,
+    /// How long the request may be decided.
+    pub timeout: Option<Duration>,
+    /// How long an approval may be consumed.
+    pub permit_ttl: Option<Duration>,
+    /// What to do when the card cannot show everything.
+    pub partial_view: Option<PartialView>,
+}
+
+/// One line of policy.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct RuleSource {
+    /// Its name, unique in the policy.
+    pub name: String,
+    /// Globs over tool names.
+    pub tools: Vec<String>,
+    /// A CEL condition over `tool, args, agent, requester, org, metadata, token`.
+    pub when: Option<String>,
+    /// What happens to a matching call.
+    pub effect: Effect,
+    /// Why, in words for people.
+    pub reason: Option<String>,
+    /// For whom the rule holds; `None` is everybody.
+    pub orgs: Option<Vec<String>>,
+    /// JSON pointers of arguments that are hidden wherever people look.
+    pub redact: Vec<String>,
+    /// Lets an allow rule read what the agent asserts of itself.
+    pub trust_asserted: bool,
+    /// Denies a call behind which no known person stands.
+    pub verified_requester: bool,
+    /// The confirmation settings.
+    pub confirm: ConfirmSource,
+}
+
+/// The policy section.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PolicySource {
+    /// What happens to a call that no rule matches.
+    pub default: Effect,
+    /// What a rule leaves out.
+    pub confirm: ConfirmSource,
+    /// The rules; the first match decides.
+    pub rules: Vec<RuleSource>,
+}
