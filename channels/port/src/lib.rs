@@ -1,1 +1,34 @@
-//! placeholder
+//! What a channel is: the contract between Gatepost and a chat platform.
+//!
+//! An adapter is a crate of its own that depends on this one and on nothing else of ours: it knows its platform, and neither
+//! store nor gate nor web server. Read in this order:
+//!
+//! 1. [`channel`]: the verbs every channel has (post, edit, check) and the capabilities it may have beside them.
+//! 2. [`card`]: the neutral card that an adapter lays out in the platform's own form.
+//! 3. [`inbound`] and [`verify`]: how bytes from outside become a [`Verified`] click, and the only way they can.
+//! 4. [`text`]: how untrusted text becomes [`Inert`].
+//! 5. [`failure`]: what can go wrong when a platform is called, in classes that say what to do next.
+//!
+//! Authority is never decided here: an adapter says who clicked and on what, the core says whether it counts.
+
+pub mod button;
+pub mod card;
+pub mod channel;
+pub mod failure;
+pub mod inbound;
+pub mod secret;
+pub mod text;
+pub mod time;
+pub mod verify;
+
+pub use button::{ButtonToken, ButtonValue};
+pub use card::{Actions, Card, Fact, Tone, Words};
+pub use channel::{
+    AppKey, Channel, Health, MessageRef, Pace, PostKey, Posted, PrivateNotice, Reply, ReplyTone, Webhook,
+};
+pub use failure::Failure;
+pub use inbound::{Click, Decision, HttpAnswer, Inbound, PlatformUser};
+pub use secret::{EmptySecret, Secret};
+pub use text::{Clip, Inert};
+pub use time::UtcMillis;
+pub use verify::{Opened, RawRequest, Refusal, RefusalKind, Verified, Verifier, same_bytes};

@@ -1,0 +1,98 @@
+//! The neutral card: what people must see, before any platform's form.
+//!
+//! Words of ours are `String`s that come from `templates/cards`; everything that anybody else wrote is [`Inert`]. An adapter
+//! lays the card out, keeps the platform's budgets, and shows [`Inert`] text only in places where no markup is read.
+
+use crate::button::ButtonToken;
+use crate::text::Inert;
+
+/// What the card is about to say at first glance; adapters pick the colour.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Tone {
+    /// A person is needed.
+    Pending,
+    /// Approved.
+    Approved,
+    /// Rejected.
+    Rejected,
+    /// The deadline passed, or the request was withdrawn or reached nobody.
+    Closed,
+}
+
+/// One line of facts: our label, somebody's value.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Fact {
+    /// In the channel's language.
+    pub label: String,
+    /// Shown as text.
+    pub value: Inert,
+}
+
+/// Our own words that an adapter needs for its layout, in the channel's language.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Words {
+    /// Label of the approving button.
+    pub approve: String,
+    /// Label of the rejecting button.
+    pub reject: String,
+    /// Label of the link or button to the full view.
+    pub show_everything: String,
+    /// Heading above the arguments.
+    pub arguments: String,
+    /// Placed where arguments were left out; holds `{shown}` and `{total}`.
+    pub cut: String,
+    /// Why there is no Approve on a card that cannot show everything.
+    pub approve_in_full_view: String,
+    /// Label of the field for a reason.
+    pub reason: String,
+}
+
+impl Words {
+    /// The line that says how much is shown.
+    pub fn cut_line(&self, shown: usize, total: usize) -> String {
+        self.cut
+            .replace("{shown}", &shown.to_string())
+            .replace("{total}", &total.to_string())
+    }
+}
+
+/// What can be pressed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Actions {
+    /// A settled card: nothing.
+    None,
+    /// An open request.
+    Decide {
+        /// The delivery's token.
+        token: ButtonToken,
+        /// The revision of this card.
+        revision: u32,
+        /// Whether Approve stands even when the arguments had to be cut (`partial_view: approve`).
+        approve_when_cut: bool,
+        /// Where everything can be seen.
+        full_view: Option<String>,
+    },
+}
+
+/// One card, complete.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Card {
+    /// The request's id, `cr_…`.
+    pub request_id: String,
+    /// At first glance.
+    pub tone: Tone,
+    /// Own words: what is asked or what happened.
+    pub title: String,
+    /// Own words and ids only, for push messages and lists: never arguments, never names.
+    pub preview: String,
+    /// The tool, as asked.
+    pub tool: Inert,
+    /// Who asks, for whom, until when, why, votes so far, outcome: in reading order.
+    pub facts: Vec<Fact>,
+    /// The arguments for people, redacted, over several lines.
+    pub arguments: Inert,
+    /// What can be pressed.
+    pub actions: Actions,
+    /// Words for the layout.
+    pub words: Words,
+}

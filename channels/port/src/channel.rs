@@ -1,0 +1,153 @@
+//! The verbs of a channel, and the capabilities that some channels have.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+
+use crate::card::Card;
+use crate::failure::Failure;
+use crate::inbound::{Click, HttpAnswer};
+use crate::text::Inert;
+use crate::verify::Verifier;
+
+/// One app on one platform. Channels with the same key share connections, token caches and callbacks.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+pub struct AppKey {
+    /// The adapter's kind.
+    pub kind: String,
+    /// Names the app; no secret.
+    pub id: String,
+}
+
+/// Where a posted card stands: enough to edit it and to recognise a click on it. Stored, so its spelling is stable.
+#[derive(Debug, Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+pub struct MessageRef {
+    /// The chat, as the platform names it in clicks.
+    pub chat: String,
+    /// The message, as the platform names it in clicks.
+    pub message: String,
+}
+
+/// Names one attempt to post, for platforms that can refuse a repetition. At most 50 characters, stable over retries of the
+/// same attempt.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PostKey(pub String);
+
+/// What came of posting a card. A post has three outcomes, not two.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Posted {
+    /// It stands here.
+    At(MessageRef),
+    /// It certainly does not stand anywhere.
+    NotSent(Failure),
+    /// The request left and no clear answer came: it may stand.
+    Unknown {
+        /// The platform's code or the transport's class; no secret.
+        why: String,
+    },
+}
+
+/// What a channel says of itself when asked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Health {
+    /// Whether a card would go through now.
+    pub healthy: bool,
+    /// One line for an operator: what is wrong and what to do.
+    pub detail: String,
+}
+
+/// How a private answer to a click is coloured.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum ReplyTone {
+    /// The vote counted.
+    Success,
+    /// Nothing changed, and that is fine.
+    Info,
+    /// Nothing changed; the person should know why.
+    Warning,
+    /// The person may not do this.
+    Error,
+}
+
+/// What the clicker is told.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reply {
+    /// Its colour.
+    pub tone: ReplyTone,
+    /// Its words, in the channel's language.
+    pub text: Inert,
+    /// The card as the request stands now, where the platform takes it with the answer.
+    pub card: Option<Card>,
+}
+
+/// A configured group on a platform.
+///
+/// Calls may be made from several tasks at once. No method may block for longer than its own time-outs, retry by itself more
+/// than once (for a refreshed token), or log what it was given.
+#[async_trait]
+pub trait Channel: Send + Sync {
+    /// The configured name, unique in the installation.
+    fn name(&self) -> &str;
+
+    /// The adapter's kind, as the configuration spells it.
+    fn kind(&self) -> &'static str;
+
+    /// The app behind the channel.
+    fn app(&self) -> AppKey;
+
+    /// The chat that cards are posted to, as clicks name it.
+    fn chat(&self) -> &str;
+
+    /// Whether a person of this tenant may click here at all (`tenants`, `teams`). `None` is a person whose tenant the
+    /// platform did not name.
+    fn admits(&self, tenant: Option<&str>) -> bool;
+
+    /// Whether the card would show all of the arguments. Pure: asked before anything is stored.
+    fn shows_all(&self, card: &Card) -> bool;
+
+    /// Posts the card to the group. Falls back by itself to a minimal card (Reject and "show everything") when the content
+    /// is refused.
+    async fn post(&self, card: &Card, key: &PostKey) -> Posted;
+
+    /// Replaces a posted card whole. Falls back by itself to a minimal card.
+    async fn edit(&self, at: &MessageRef, card: &Card) -> Result<(), Failure>;
+
+    /// Asks the platform whether this channel works.
+    async fn check(&self) -> Health;
+
+    /// How many cards and edits may be sent to the group, as a rate and a burst.
+    fn pace(&self) -> Pace;
+
+    /// The callback side, for channels that are called over HTTP. A socket channel has none.
+    fn webhook(&self) -> Option<&dyn Webhook> {
+        None
+    }
+
+    /// The private notice, for platforms that cannot answer a click in its own response.
+    fn private_notice(&self) -> Option<&dyn PrivateNotice> {
+        None
+    }
+}
+
+/// How fast one group may be written to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Pace {
+    /// Messages that may go at once.
+    pub burst: u32,
+    /// The time in which one more becomes free.
+    pub every: Duration,
+}
+
+/// The callback side of a channel: a verifier, and the answer to a click in the platform's own form.
+pub trait Webhook: Verifier {
+    /// The answer to an authentic click, 200 always. Pure.
+    fn answer(&self, click: &Click, reply: &Reply) -> HttpAnswer;
+}
+
+/// Telling one person something that the group does not see.
+#[async_trait]
+pub trait PrivateNotice: Send + Sync {
+    /// Tells the person who clicked, in the chat where they clicked.
+    async fn tell(&self, user: &str, chat: &str, text: &Inert) -> Result<(), Failure>;
+}

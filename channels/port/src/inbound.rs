@@ -1,0 +1,102 @@
+//! What a platform tells us once its request is verified.
+
+use serde::{Deserialize, Serialize};
+
+use crate::button::ButtonValue;
+
+/// One operator's answer to a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Decision {
+    /// The call may run.
+    Approve,
+    /// The call must not run.
+    Reject,
+}
+
+impl Decision {
+    /// The stable word of the API and the store.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Approve => "approve",
+            Self::Reject => "reject",
+        }
+    }
+}
+
+/// The person as the platform vouches for them. A platform may know one person by several ids of different kinds.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct PlatformUser {
+    /// The ids, most specific first, each as the configuration spells it (`ou_…`, `on_…`, `U…`). Opaque; compared whole.
+    pub ids: Vec<String>,
+    /// The workspace or tenant the person belongs to, when the platform says so.
+    pub tenant: Option<String>,
+}
+
+/// A press on a button of one of our cards.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Click {
+    /// The app that the platform says was clicked, when the payload names it; compared with the app of the channel.
+    pub app: Option<String>,
+    /// The chat in which the message stands.
+    pub chat: String,
+    /// The message that was clicked.
+    pub message: String,
+    /// Who clicked.
+    pub user: PlatformUser,
+    /// What was pressed.
+    pub decision: Decision,
+    /// What the button carried; `None` when it is not a value of ours.
+    pub button: Option<ButtonValue>,
+    /// A reason typed beside the press.
+    pub reason: Option<String>,
+    /// Names this very press for the replay memory: equal for an exact repeat, different for a second press.
+    pub replay_key: String,
+}
+
+/// A verified request, read.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Inbound {
+    /// The platform proves or probes the address; the answer is complete and nothing else happens.
+    Handshake(HttpAnswer),
+    /// Somebody pressed a button.
+    Click(Click),
+    /// Authentic, but of no effect here. The answer is complete; `why` is a stable word for the log.
+    Ignored {
+        /// What the platform gets.
+        answer: HttpAnswer,
+        /// Why nothing happened.
+        why: &'static str,
+    },
+}
+
+/// An HTTP answer without a web framework.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HttpAnswer {
+    /// The status code.
+    pub status: u16,
+    /// The media type, when there is a body.
+    pub content_type: Option<&'static str>,
+    /// The body.
+    pub body: Vec<u8>,
+}
+
+impl HttpAnswer {
+    /// 200 with nothing in it.
+    pub const fn empty() -> Self {
+        Self {
+            status: 200,
+            content_type: None,
+            body: Vec::new(),
+        }
+    }
+
+    /// 200 with a JSON body.
+    pub fn json(value: &serde_json::Value) -> Self {
+        Self {
+            status: 200,
+            content_type: Some("application/json; charset=utf-8"),
+            body: value.to_string().into_bytes(),
+        }
+    }
+}
