@@ -1,0 +1,19 @@
+//! The gate: what a tool call is, what policy says about it, and what people may see of it.
+//!
+//! In reading order: [`json`] and [`number`] give arguments one meaning, [`arguments`] and [`digest`] name a call,
+//! [`redact`](mod@redact) hides what people must not see, [`verdict`] says why a call does not run.
+//! The room is pure: it knows no platform, store, web, clock or chance.
+
+pub mod arguments;
+pub mod digest;
+pub mod json;
+pub mod number;
+pub mod policy;
+pub mod redact;
+pub mod verdict;
+
+pub use arguments::{Arguments, InvalidArguments, ToolName};
+pub use digest::{Digest, ShortCode};
+pub use json::Json;
+pub use redact::redact;
+pub use verdict::DenyReason;
