@@ -1,1 +1,41 @@
-//! placeholder
+//! Slack as a channel: cards in Block Kit, clicks over signed HTTP, edits and private notices over the Web API.
+//!
+//! The crate knows Slack and the port, and neither store nor gate nor web server. Read in this order:
+//!
+//! 1. [`config`]: what an operator writes down, and what is refused at start-up.
+//! 2. [`channel`]: the app with its token and secrets, and the channels that share it.
+//! 3. `blocks`, `card`: the parts of Block Kit that are used, and the layout of a card within Slack's limits.
+//! 4. `client`, `error`, `wait`: one call to the Web API, and what its failure means.
+//! 5. `post`, `notice`, `check`: what is done with such calls.
+//! 6. [`verify`], `callback`: from raw bytes to a click.
+//!
+//! Untrusted text is written only into `plain_text` objects with `emoji: false` and into preformatted rich text, where Slack
+//! reads no markup, mention or link. Facts are from Slack's method reference and request-signing guide.
+
+mod blocks;
+mod callback;
+mod card;
+pub mod channel;
+mod check;
+mod client;
+pub mod config;
+mod error;
+mod notice;
+mod post;
+pub mod verify;
+mod wait;
+
+pub use channel::{SlackApp, SlackChannel};
+pub use config::{ConfigError, SlackConfig};
+pub use verify::SlackVerifier;
+
+#[cfg(test)]
+mod callback_tests;
+#[cfg(test)]
+mod card_tests;
+#[cfg(test)]
+mod client_tests;
+#[cfg(test)]
+mod fixture;
+#[cfg(test)]
+mod verify_tests;

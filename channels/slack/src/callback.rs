@@ -1,0 +1,218 @@
+//! From authentic bytes to a click: form, then JSON, then the few facts that count. Reads no text of the message.
+//!
+//! Reading is loose where Slack may add things (unknown fields, kinds, containers) and strict where a guess could decide
+//! something: one payload, one person, one message, ids that are plain words.
+
+use gatepost_channel::{Click, Decision, HttpAnswer, Inbound, PlatformUser, RawRequest, Refusal};
+use serde_json::{Value, json};
+use sha2::{Digest, Sha256};
+
+/// How a click is tied to its app.
+pub(crate) enum AppId {
+    /// The operator wrote the id down, so the click's own claim is passed on to be compared.
+    Named,
+    /// Nobody wrote it down; the signing secret, which no other app has, proves it. This is the app's key.
+    Proven(String),
+}
+
+/// The two forms in which Slack sends.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum MediaType {
+    /// `application/x-www-form-urlencoded`: interactions and slash commands.
+    Form,
+    /// `application/json`: events.
+    Json,
+}
+
+/// The media type without its parameters; `None` for a missing, doubled or foreign one.
+pub(crate) fn media_type(request: &RawRequest) -> Option<MediaType> {
+    let value = std::str::from_utf8(request.single("content-type")?).ok()?;
+    let essence = value.split(';').next()?.trim();
+    if essence.eq_ignore_ascii_case("application/x-www-form-urlencoded") {
+        Some(MediaType::Form)
+    } else if essence.eq_ignore_ascii_case("application/json") {
+        Some(MediaType::Json)
+    } else {
+        None
+    }
+}
+
+/// Reads a request whose signature was good.
+pub(crate) fn read(request: &RawRequest, app: &AppId) -> Result<Inbound, Refusal> {
+    match decode(request)? {
+        Decoded::Probe => Ok(Inbound::Handshake(HttpAnswer::empty())),
+        Decoded::Command => Ok(ignored("slash_command")),
+        Decoded::Event(event) => read_event(&event),
+        Decoded::Interaction(payload) => read_interaction(&payload, app),
+    }
+}
+
+/// What an authentic body holds.
+#[derive(Debug)]
+pub(crate) enum Decoded {
+    /// `ssl_check=1` and no payload.
+    Probe,
+    /// A slash command.
+    Command,
+    /// The JSON of the one `payload` field.
+    Interaction(Value),
+    /// A JSON body.
+    Event(Value),
+}
+
+/// Undoes form and JSON. The depth of JSON is bounded by the parser (128 levels).
+pub(crate) fn decode(request: &RawRequest) -> Result<Decoded, Refusal> {
+    let media_type = media_type(request).ok_or(Refusal::unreadable("content_type"))?;
+    let body = std::str::from_utf8(&request.body).map_err(|_| Refusal::unreadable("not_utf8"))?;
+    match media_type {
+        MediaType::Json => parse(body).map(Decoded::Event),
+        MediaType::Form => {
+            let fields = fields(body);
+            let mut payloads = fields.iter().filter(|(key, _)| key == "payload");
+            let probe = fields.iter().any(|(key, _)| key == "ssl_check");
+            match (payloads.next(), payloads.next()) {
+                (Some(_), Some(_)) => Err(Refusal::unreadable("payload_duplicated")),
+                (Some(_), None) if probe => Err(Refusal::unreadable("payload_beside_ssl_check")),
+                (Some((_, payload)), None) => parse(payload).map(Decoded::Interaction),
+                (None, _)
+                    if fields
+                        .iter()
+                        .any(|(key, value)| key == "ssl_check" && value == "1") =>
+                {
+                    Ok(Decoded::Probe)
+                }
+                (None, _) if fields.iter().any(|(key, _)| key == "command") => Ok(Decoded::Command),
+                (None, _) => Err(Refusal::unreadable("payload_missing")),
+            }
+        }
+    }
+}
+
+/// The fields of a form, in order, with duplicates kept.
+pub(crate) fn fields(body: &str) -> Vec<(String, String)> {
+    form_urlencoded::parse(body.as_bytes()).into_owned().collect()
+}
+
+fn parse(text: &str) -> Result<Value, Refusal> {
+    match serde_json::from_str(text) {
+        Ok(value @ Value::Object(_)) => Ok(value),
+        _ => Err(Refusal::unreadable("payload_not_json")),
+    }
+}
+
+/// Events prove the address once; nothing else of them is of use here.
+fn read_event(event: &Value) -> Result<Inbound, Refusal> {
+    if event.get("type").and_then(Value::as_str) != Some("url_verification") {
+        return Ok(ignored("event"));
+    }
+    match event.get("challenge").and_then(Value::as_str) {
+        Some(challenge) => Ok(Inbound::Handshake(HttpAnswer::json(
+            &json!({ "challenge": challenge }),
+        ))),
+        None => Err(Refusal::unreadable("challenge_missing")),
+    }
+}
+
+/// A press on a button of a card becomes a click; all other interactions are acknowledged and dropped.
+pub(crate) fn read_interaction(payload: &Value, app: &AppId) -> Result<Inbound, Refusal> {
+    let kind = payload.get("type").and_then(Value::as_str);
+    match kind.ok_or(Refusal::unreadable("payload_incomplete"))? {
+        "block_actions" => read_press(payload, app),
+        "view_submission" | "view_closed" => Ok(ignored("view")),
+        "shortcut" | "message_action" => Ok(ignored("shortcut")),
+        _ => Ok(ignored("unknown_interaction")),
+    }
+}
+
+fn read_press(payload: &Value, app: &AppId) -> Result<Inbound, Refusal> {
+    let incomplete = Refusal::unreadable("payload_incomplete");
+    let user = id(payload, "/user/id")?.ok_or(incomplete)?;
+    let action_id = payload
+        .pointer("/actions/0/action_id")
+        .and_then(Value::as_str)
+        .ok_or(incomplete)?;
+    payload
+        .get("container")
+        .filter(|container| container.is_object())
+        .ok_or(incomplete)?;
+
+    let decision = match action_id {
+        "approve" => Decision::Approve,
+        "reject" => Decision::Reject,
+        _ => return Ok(ignored("other_action")),
+    };
+    let claimed = id(payload, "/api_app_id")?;
+    let message = first(payload, &["/container/message_ts", "/message/ts"])?;
+    let chat = first(payload, &["/container/channel_id", "/channel/id"])?;
+    let (Some(message), Some(chat)) = (message, chat) else {
+        return Ok(ignored("not_on_a_message"));
+    };
+    let value = payload
+        .pointer("/actions/0/value")
+        .and_then(Value::as_str)
+        .unwrap_or_default();
+    // The clicker's own workspace: in a shared conversation `team` is where the app lives, not where the person comes from.
+    let tenant = first(payload, &["/user/team_id", "/team/id", "/enterprise/id"])?;
+    let app = match app {
+        AppId::Named => Some(claimed.ok_or(incomplete)?.to_owned()),
+        AppId::Proven(key) => Some(key.clone()),
+    };
+    Ok(Inbound::Click(Click {
+        app,
+        chat: chat.to_owned(),
+        message: message.to_owned(),
+        user: PlatformUser {
+            ids: vec![user.to_owned()],
+            tenant: tenant.map(str::to_owned),
+        },
+        decision,
+        button: value.parse().ok(),
+        reason: None,
+        replay_key: replay_key(payload, user, message, action_id, value)?,
+    }))
+}
+
+/// Equal for an exact repeat of this press, different for a second one: Slack stamps each press with its own `action_ts`.
+fn replay_key(
+    payload: &Value,
+    user: &str,
+    message: &str,
+    action_id: &str,
+    value: &str,
+) -> Result<String, Refusal> {
+    let team = first(payload, &["/team/id", "/user/team_id", "/enterprise/id"])?.unwrap_or_default();
+    let pressed_at = id(payload, "/actions/0/action_ts")?.unwrap_or_default();
+    let named = [team, user, message, action_id, pressed_at, value].join("|");
+    Ok(hex::encode(Sha256::digest(named)))
+}
+
+/// The first of several places that holds an id.
+fn first<'a>(payload: &'a Value, places: &[&str]) -> Result<Option<&'a str>, Refusal> {
+    for place in places {
+        if let Some(found) = id(payload, place)? {
+            return Ok(Some(found));
+        }
+    }
+    Ok(None)
+}
+
+/// An opaque id or timestamp of Slack's. Absent and null are `None`; what is neither that nor a plain word is refused, so
+/// that nothing odd reaches the store.
+fn id<'a>(payload: &'a Value, place: &str) -> Result<Option<&'a str>, Refusal> {
+    match payload.pointer(place) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text))
+            if (1..=255).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic()) =>
+        {
+            Ok(Some(text))
+        }
+        Some(_) => Err(Refusal::unreadable("id_malformed")),
+    }
+}
+
+const fn ignored(why: &'static str) -> Inbound {
+    Inbound::Ignored {
+        answer: HttpAnswer::empty(),
+        why,
+    }
+}

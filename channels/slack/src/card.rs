@@ -1,0 +1,228 @@
+//! The layout of the neutral card in Block Kit, within Slack's limits. Talks to nobody.
+//!
+//! Slack refuses a message whose texts together pass an undocumented cap, seen at about 11,000 units; the card keeps to
+//! [`TOTAL`], of which every part has its fixed share. A fixed share makes the answer to "is everything shown?" depend on
+//! the tool and its arguments alone, so it does not change when votes are added.
+
+use gatepost_channel::{Actions, ButtonValue, Card, Clip, Fact, Inert, Tone};
+use serde::Serialize;
+
+use crate::blocks::{self, BUTTON_TEXT, Block, Button, HEADER_TEXT, PlainText, Style, cost};
+
+/// All texts of a card together, in units as [`cost`] counts them.
+pub(crate) const TOTAL: usize = 9_000;
+
+const PREVIEW: usize = 150;
+const TOOL: usize = 300;
+const HEADING: usize = 75;
+const CUT_LINE: usize = 200;
+const NO_APPROVE: usize = 400;
+const SMALL: usize = 100;
+const FACTS: usize = 2_000;
+const ARGUMENTS: usize = 5_400;
+
+/// A label; its value starts on the next line.
+const LABEL: usize = 40;
+/// More facts than this are counted instead of shown.
+const MAX_FACTS: usize = 30;
+/// What stands beside a cut value: `… […/…]` with two counts.
+const CUT_MARK: usize = 24;
+/// The least that is worth showing of a cut value.
+const MIN_VALUE: usize = 1;
+
+const _: () = assert!(
+    HEADER_TEXT
+        + PREVIEW
+        + TOOL
+        + HEADING
+        + CUT_LINE
+        + NO_APPROVE
+        + SMALL
+        + FACTS
+        + ARGUMENTS
+        + 3 * BUTTON_TEXT
+        <= TOTAL,
+    "the shares fit the whole"
+);
+const _: () = assert!(
+    MAX_FACTS * (LABEL + 1 + CUT_MARK + MIN_VALUE) <= FACTS,
+    "every fact keeps its label"
+);
+
+/// The address button; pressing it also sends a callback, which is acknowledged and dropped.
+const SHOW_EVERYTHING: &str = "show_everything";
+
+/// A message, ready to be sent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct Message {
+    /// For push notices and screen readers; escaped.
+    pub(crate) text: String,
+    /// What is shown.
+    pub(crate) blocks: Vec<Block>,
+}
+
+/// Whether the card shows the tool and its arguments whole.
+pub(crate) fn shows_all(card: &Card) -> bool {
+    cost(card.tool.one_line().as_str()) <= TOOL && cost(card.arguments.as_str()) <= ARGUMENTS
+}
+
+/// The card as people should see it.
+pub(crate) fn full(card: &Card) -> Message {
+    let whole = shows_all(card);
+    let mut shown = vec![
+        Block::header(&title(card)),
+        Block::line(&clipped(&card.tool.one_line(), TOOL), TOOL),
+    ];
+    shown.extend(Block::fields(&facts(&card.facts)));
+    shown.push(Block::line(&card.words.arguments, HEADING));
+    match card.arguments.clip(ARGUMENTS, cost) {
+        Clip::Whole(text) => shown.push(Block::literal(text)),
+        Clip::Cut {
+            head,
+            tail,
+            shown: kept,
+            total,
+        } => shown.extend([
+            Block::literal(head),
+            Block::line(&card.words.cut_line(kept, total), CUT_LINE),
+            Block::literal(tail),
+        ]),
+    }
+    if let Actions::Decide { approve_when_cut, .. } = &card.actions {
+        let approvable = whole || *approve_when_cut;
+        if !approvable {
+            shown.push(Block::line(&card.words.approve_in_full_view, NO_APPROVE));
+        }
+        shown.extend(buttons(card, approvable));
+    }
+    shown.push(Block::small(&card.request_id, SMALL));
+    Message {
+        text: text(card),
+        blocks: shown,
+    }
+}
+
+/// The card when Slack refuses the content of the full one: title and ids, Reject and the way to everything. It keeps a rich
+/// text, since Slack does not let an edit take the last one away (`block_mismatch`).
+pub(crate) fn minimal(card: &Card) -> Message {
+    let mut shown = vec![
+        Block::header(&title(card)),
+        Block::literal(blocks::start(&card.request_id, SMALL)),
+    ];
+    if matches!(card.actions, Actions::Decide { .. }) {
+        shown.push(Block::line(&card.words.approve_in_full_view, NO_APPROVE));
+    }
+    shown.extend(buttons(card, false));
+    Message {
+        text: text(card),
+        blocks: shown,
+    }
+}
+
+/// The last resort for a settled card: our one line and no buttons.
+pub(crate) fn one_line(card: &Card) -> Message {
+    Message {
+        text: text(card),
+        blocks: Vec::new(),
+    }
+}
+
+fn text(card: &Card) -> String {
+    blocks::escape(blocks::start(&card.preview, PREVIEW))
+}
+
+/// Own words with a sign for the tone, so that a list of cards can be read at a glance.
+fn title(card: &Card) -> String {
+    let sign = match card.tone {
+        Tone::Pending => '🟡',
+        Tone::Approved => '✅',
+        Tone::Rejected => '⛔',
+        Tone::Closed => '⚪',
+    };
+    format!("{sign} {}", card.title)
+}
+
+/// The row of buttons; none on a settled card.
+fn buttons(card: &Card, approvable: bool) -> Option<Block> {
+    let Actions::Decide {
+        token,
+        revision,
+        full_view,
+        ..
+    } = &card.actions
+    else {
+        return None;
+    };
+    let value = ButtonValue {
+        token: *token,
+        revision: *revision,
+    };
+    let approve =
+        approvable.then(|| Button::decide("approve", &card.words.approve, &value, Some(Style::Primary)));
+    let reject = Button::decide("reject", &card.words.reject, &value, None);
+    let open = full_view
+        .as_deref()
+        .and_then(|url| Button::open(SHOW_EVERYTHING, &card.words.show_everything, url));
+    Some(Block::Actions {
+        block_id: format!("{}:v{revision}", blocks::start(&card.request_id, SMALL)),
+        elements: approve.into_iter().chain([reject]).chain(open).collect(),
+    })
+}
+
+/// The facts as fields: our label, below it the value on one line, so that no value can start a line that looks like ours.
+fn facts(facts: &[Fact]) -> Vec<PlainText> {
+    let (named, left_out) = if facts.len() > MAX_FACTS {
+        (&facts[..MAX_FACTS - 1], facts.len() - MAX_FACTS + 1)
+    } else {
+        (facts, 0)
+    };
+    let values: Vec<Inert> = named.iter().map(|fact| fact.value.one_line()).collect();
+    let labels = MAX_FACTS.min(named.len() + 1) * (LABEL + 1);
+    let cap = even_share(values.iter().map(|value| cost(value.as_str())), FACTS - labels);
+    let mut fields: Vec<PlainText> = named
+        .iter()
+        .zip(&values)
+        .map(|(fact, value)| {
+            let label = PlainText::new(&fact.label, LABEL);
+            PlainText::new(
+                &format!("{}\n{}", label.as_str(), clipped(value, cap)),
+                LABEL + 1 + cap,
+            )
+        })
+        .collect();
+    if left_out > 0 {
+        fields.push(PlainText::new(&format!("+{left_out}"), LABEL));
+    }
+    fields
+}
+
+/// The largest cap under which all costs together stay within the budget: short values stay whole, long ones share the rest.
+fn even_share(costs: impl Iterator<Item = usize>, budget: usize) -> usize {
+    let mut costs: Vec<usize> = costs.collect();
+    costs.sort_unstable();
+    let mut left = budget;
+    for (at, cost) in costs.iter().enumerate() {
+        let share = left / (costs.len() - at);
+        if *cost > share {
+            return share;
+        }
+        left -= cost;
+    }
+    budget
+}
+
+/// A value within `budget`, with both ends and the count of what is shown where it had to be cut.
+fn clipped(value: &Inert, budget: usize) -> String {
+    match value.clip(budget, cost) {
+        Clip::Whole(text) => text.to_owned(),
+        Clip::Cut { .. } => match value.clip(budget.saturating_sub(CUT_MARK), cost) {
+            Clip::Cut {
+                head,
+                tail,
+                shown,
+                total,
+            } => format!("{head} … {tail} [{shown}/{total}]"),
+            Clip::Whole(text) => text.to_owned(),
+        },
+    }
+}

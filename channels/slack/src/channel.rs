@@ -1,0 +1,151 @@
+//! The app with its token and secrets, and the channels that share it. Decides nothing about a click.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use gatepost_channel::{
+    AppKey, Card, Channel, Click, Failure, Health, HttpAnswer, Inbound, MessageRef, Pace, PostKey, Posted,
+    PrivateNotice, RawRequest, Refusal, Reply, UtcMillis, Verifier, Webhook,
+};
+use sha2::{Digest, Sha256};
+
+use crate::client::Api;
+use crate::config::{ConfigError, SlackConfig};
+use crate::verify::SlackVerifier;
+use crate::{card, check, post};
+
+/// The kind as the configuration spells it.
+const KIND: &str = "slack";
+
+/// One Slack app: its token, its secrets, its connection to the Web API.
+pub struct SlackApp {
+    key: AppKey,
+    pub(crate) api: Api,
+    verifier: SlackVerifier,
+}
+
+impl SlackApp {
+    /// Builds the app that `config` names. `http` must be built with redirects off and a connect time-out of 2 s; each call
+    /// sets its own total time-out of 10 s.
+    pub fn new(config: &SlackConfig, http: reqwest::Client) -> Result<Arc<Self>, ConfigError> {
+        config.validate()?;
+        let key = app_key(config);
+        Ok(Arc::new(Self {
+            api: Api::new(config, http)?,
+            verifier: SlackVerifier::new(&config.signing_secrets, config.app_id.clone(), &key.id)?,
+            key,
+        }))
+    }
+}
+
+/// The configured id, else a fingerprint of the token: enough to tell apps apart, too short to guess a token from.
+fn app_key(config: &SlackConfig) -> AppKey {
+    let id = config.app_id.clone().unwrap_or_else(|| {
+        let digest = Sha256::digest(config.bot_token.expose().as_bytes());
+        let mut text = hex::encode(digest);
+        text.truncate(16);
+        text
+    });
+    AppKey {
+        kind: KIND.to_owned(),
+        id,
+    }
+}
+
+/// A conversation in a workspace, served by a [`SlackApp`].
+pub struct SlackChannel {
+    pub(crate) app: Arc<SlackApp>,
+    name: String,
+    pub(crate) chat: String,
+    teams: Vec<String>,
+}
+
+impl SlackChannel {
+    /// A channel with an app of its own. See [`SlackApp::new`] for what `http` must be.
+    pub fn new(config: &SlackConfig, http: reqwest::Client) -> Result<Self, ConfigError> {
+        Self::of(SlackApp::new(config, http)?, config)
+    }
+
+    /// A channel of an app that other channels use too.
+    pub fn of(app: Arc<SlackApp>, config: &SlackConfig) -> Result<Self, ConfigError> {
+        config.validate()?;
+        if app.key != app_key(config) {
+            return Err(ConfigError::OtherApp);
+        }
+        Ok(Self {
+            app,
+            name: config.name.clone(),
+            chat: config.channel.clone(),
+            teams: config.teams.clone(),
+        })
+    }
+}
+
+#[async_trait]
+impl Channel for SlackChannel {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn kind(&self) -> &'static str {
+        KIND
+    }
+
+    fn app(&self) -> AppKey {
+        self.app.key.clone()
+    }
+
+    fn chat(&self) -> &str {
+        &self.chat
+    }
+
+    fn admits(&self, tenant: Option<&str>) -> bool {
+        self.teams.is_empty() || tenant.is_some_and(|tenant| self.teams.iter().any(|team| team == tenant))
+    }
+
+    fn shows_all(&self, card: &Card) -> bool {
+        card::shows_all(card)
+    }
+
+    async fn post(&self, card: &Card, key: &PostKey) -> Posted {
+        post::post(&self.app.api, &self.chat, card, key).await
+    }
+
+    async fn edit(&self, at: &MessageRef, card: &Card) -> Result<(), Failure> {
+        post::edit(&self.app.api, at, card).await
+    }
+
+    async fn check(&self) -> Health {
+        check::check(&self.app.api, &self.chat).await
+    }
+
+    /// About one message a second and channel, with short bursts tolerated (Slack, rate limits of `chat.postMessage`).
+    fn pace(&self) -> Pace {
+        Pace {
+            burst: 3,
+            every: Duration::from_secs(1),
+        }
+    }
+
+    fn webhook(&self) -> Option<&dyn Webhook> {
+        Some(self)
+    }
+
+    fn private_notice(&self) -> Option<&dyn PrivateNotice> {
+        Some(self)
+    }
+}
+
+impl Verifier for SlackChannel {
+    fn verify(&self, request: &RawRequest, now: UtcMillis) -> Result<Inbound, Refusal> {
+        self.app.verifier.verify(request, now)
+    }
+}
+
+impl Webhook for SlackChannel {
+    /// Slack takes an empty 200; the outcome follows by `chat.update` and a private notice.
+    fn answer(&self, _click: &Click, _reply: &Reply) -> HttpAnswer {
+        HttpAnswer::empty()
+    }
+}
