@@ -1,2 +1,22 @@
-//! map
+//! Gatepost: an approval gate for AI agents.
+//!
+//! The map, in reading order:
+//!
+//! - [`gate`]: the question. A tool call, its canonical arguments and digest, the policy, the verdict.
+//! - [`confirmation`]: the request that a person must decide; each moment of its life is a file.
+//! - [`audit`]: what happened, chained.
+//! - [`job`]: the durable agent run that parks on a request and resumes from it.
+//! - [`delivery`]: cards and the outbox.
+//! - [`storage`]: whole transactions on SQLite and PostgreSQL; the only room that knows SQL.
+//! - [`config`]: what the operator wrote.
+//! - [`clock`], [`ids`], [`lifecycle`]: time, chance and tasks as parameters.
+
+pub mod audit;
+pub mod clock;
+pub mod confirmation;
+pub mod delivery;
 pub mod gate;
+pub mod ids;
+pub mod job;
+pub mod lifecycle;
+pub mod storage;

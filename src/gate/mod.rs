@@ -10,10 +10,12 @@ pub mod json;
 pub mod number;
 pub mod policy;
 pub mod redact;
+pub mod terms;
 pub mod verdict;
 
 pub use arguments::{Arguments, InvalidArguments, ToolName};
 pub use digest::{Digest, ShortCode};
 pub use json::Json;
 pub use redact::redact;
+pub use terms::Terms;
 pub use verdict::DenyReason;

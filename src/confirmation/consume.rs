@@ -1,0 +1,165 @@
+//! Consuming: the only way from an approval to an execution. Once, for exactly the approved call, in time, by who asked.
+
+use std::sync::Arc;
+
+use gatepost_channel::{Decision, UtcMillis};
+
+use crate::audit::{Actor, Draft};
+use crate::gate::Digest;
+use crate::ids::{ConfirmationId, PermitId, TokenName};
+use crate::storage::{Touches, Transaction, Workspace};
+
+use super::roll::Roll;
+use super::{Permit, State, Status};
+
+/// Asks for the permit of an approved call.
+#[derive(Debug, Clone)]
+pub struct Consume {
+    /// The request.
+    pub id: ConfirmationId,
+    /// Who asks: only the token that asked for the confirmation.
+    pub token: TokenName,
+    /// Over the call that is about to run.
+    pub digest: Digest,
+    /// The permit's id, used when it is granted.
+    pub permit: PermitId,
+    /// Who may decide, as the configuration has it now: an approval by somebody who no longer may does not count.
+    pub roll: Arc<Roll>,
+    /// The rule that denies the call by now, if one does.
+    pub denied_by: Option<String>,
+}
+
+/// The right to execute, just consumed.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Granted {
+    /// Handed to the tool as the idempotency key.
+    pub permit: PermitId,
+    /// Over what may run.
+    pub digest: Digest,
+    /// What may run: the stored arguments in canonical form.
+    pub args: String,
+    /// Until when it may be begun.
+    pub expires_at: UtcMillis,
+}
+
+/// Why there is no permit.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum NotGranted {
+    /// There is no such request of this token.
+    NotFound,
+    /// It is not approved.
+    NotApproved(Status),
+    /// The call is not the one that was approved; the permit stays usable.
+    ArgsChanged,
+    /// The permit was used before.
+    AlreadyConsumed,
+    /// The permit is too old.
+    PermitExpired,
+    /// Too few of the voters may still decide.
+    NotAuthorised,
+    /// A rule denies the call by now.
+    DeniedByRule,
+}
+
+impl NotGranted {
+    /// The stable word of the audit log and the API.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::NotFound => "not_found",
+            Self::NotApproved(_) => "not_approved",
+            Self::ArgsChanged => "args_changed",
+            Self::AlreadyConsumed => "already_consumed",
+            Self::PermitExpired => "permit_expired",
+            Self::NotAuthorised => "not_authorised",
+            Self::DeniedByRule => "denied_by_rule",
+        }
+    }
+}
+
+impl Transaction for Consume {
+    type Answer = Result<Granted, NotGranted>;
+    const NAME: &'static str = "consume";
+
+    fn touches(&self, touches: &mut Touches) {
+        touches.confirmations.insert(self.id.clone());
+    }
+
+    fn apply(&self, workspace: &mut Workspace) -> Self::Answer {
+        consume(workspace, self)
+    }
+}
+
+/// The consumption itself, for transactions that do more beside it (resuming a job).
+pub fn consume(workspace: &mut Workspace, request: &Consume) -> Result<Granted, NotGranted> {
+    let judged = judge(workspace, request);
+    let Some(row) = workspace.confirmation(&request.id) else {
+        return Err(NotGranted::NotFound);
+    };
+    if judged == Err(NotGranted::NotFound) {
+        return Err(NotGranted::NotFound);
+    }
+    let kind = if judged.is_ok() {
+        "permit.consumed"
+    } else {
+        "permit.refused"
+    };
+    let mut draft = Draft::new(&row.org, kind, Actor::Token(request.token.0.clone())).about(&request.id);
+    draft.job.clone_from(&row.asked.job);
+    let draft = match &judged {
+        Ok(granted) => draft.with("permit", granted.permit.as_str()),
+        Err(why) => draft.with("reason", why.as_str()),
+    };
+    workspace.audit(draft);
+    if judged.is_ok() {
+        let now = workspace.now();
+        workspace.change_confirmation(&request.id, |row| {
+            if let State::Approved { permit, .. } = &mut row.state {
+                *permit = Permit::Consumed {
+                    id: request.permit.clone(),
+                    at: now,
+                };
+            }
+            row.ledger.resumed_at = Some(now);
+        });
+    }
+    judged
+}
+
+fn judge(workspace: &Workspace, request: &Consume) -> Result<Granted, NotGranted> {
+    let row = workspace.confirmation(&request.id).ok_or(NotGranted::NotFound)?;
+    if row.asked.token != request.token {
+        return Err(NotGranted::NotFound);
+    }
+    let State::Approved { at, permit } = &row.state else {
+        return Err(NotGranted::NotApproved(row.state.status()));
+    };
+    if matches!(permit, Permit::Consumed { .. }) {
+        return Err(NotGranted::AlreadyConsumed);
+    }
+    if row.asked.digest != request.digest {
+        return Err(NotGranted::ArgsChanged);
+    }
+    let expires_at = UtcMillis(at.0.saturating_add(row.terms.permit_ttl_ms));
+    if workspace.now() >= expires_at {
+        return Err(NotGranted::PermitExpired);
+    }
+    if request.denied_by.is_some() {
+        return Err(NotGranted::DeniedByRule);
+    }
+    let approvals = workspace
+        .votes(&request.id)
+        .iter()
+        .filter(|vote| {
+            vote.decision == Decision::Approve && request.roll.may_decide(&vote.person, &row.org, &row.terms)
+        })
+        .count();
+    if u32::try_from(approvals).unwrap_or(u32::MAX) < row.terms.quorum.max(1) {
+        return Err(NotGranted::NotAuthorised);
+    }
+    Ok(Granted {
+        permit: request.permit.clone(),
+        digest: row.asked.digest,
+        args: row.asked.args.clone(),
+        expires_at,
+    })
+}

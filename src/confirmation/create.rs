@@ -1,0 +1,135 @@
+//! Asking: a call that needs a person becomes a row, its cards go into the outbox, and asking again finds the same row.
+
+use crate::audit::{Actor, Draft, Opening};
+use crate::ids::{ConfirmationId, Org};
+use crate::storage::{CallKey, Touches, Transaction, TwinKey, Workspace};
+
+use super::settle::refresh_cards;
+use super::{Asked, Confirmation, Delivery, Dossier, Ledger, State};
+use crate::gate::Terms;
+
+/// A new request, complete but for its times.
+#[derive(Debug, Clone)]
+pub struct Create {
+    /// Its id, used when the call is new.
+    pub id: ConfirmationId,
+    /// Whose it is.
+    pub org: Org,
+    /// The call.
+    pub asked: Asked,
+    /// The rule that asks for a person.
+    pub rule: Option<String>,
+    /// Why.
+    pub reason: Option<String>,
+    /// Under what terms.
+    pub terms: Terms,
+    /// Its cards, one for each channel; queued.
+    pub deliveries: Vec<Delivery>,
+    /// Joins an open request of the same session, tool and arguments, for hosts without lasting call ids.
+    pub join_twin: bool,
+    /// The redacted arguments, for the audit log.
+    pub shown_args: Opening,
+    /// Who is said to have asked, for the audit log.
+    pub shown_requester: Option<Opening>,
+}
+
+/// What came of asking.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Created {
+    /// A new request.
+    Fresh(Dossier),
+    /// The call was asked before: this is its request, wherever it stands.
+    Same(Dossier),
+    /// The same call id was used with other arguments, requester or agent.
+    Conflict(ConfirmationId),
+}
+
+impl Create {
+    fn call_key(&self) -> Option<CallKey> {
+        Some(CallKey {
+            org: self.org.clone(),
+            token: self.asked.token.clone(),
+            session: self.asked.session_id.clone().unwrap_or_default(),
+            call: self.asked.tool_call_id.clone()?,
+        })
+    }
+
+    fn twin_key(&self) -> Option<TwinKey> {
+        self.join_twin.then(|| TwinKey {
+            org: self.org.clone(),
+            token: self.asked.token.clone(),
+            session: self.asked.session_id.clone().unwrap_or_default(),
+            digest: *self.asked.digest.as_bytes(),
+        })
+    }
+}
+
+impl Transaction for Create {
+    type Answer = Created;
+    const NAME: &'static str = "create";
+
+    fn touches(&self, touches: &mut Touches) {
+        touches.orgs.insert(self.org.clone());
+        touches.calls.extend(self.call_key());
+        touches.twins.extend(self.twin_key());
+        touches.jobs.extend(self.asked.job.clone());
+    }
+
+    fn apply(&self, workspace: &mut Workspace) -> Created {
+        if let Some(id) = self.call_key().and_then(|key| workspace.by_call(&key).cloned())
+            && let Some(dossier) = workspace.dossier(&id)
+        {
+            let before = &dossier.confirmation.asked;
+            let same = before.digest == self.asked.digest
+                && before.requester == self.asked.requester
+                && before.agent_id == self.asked.agent_id;
+            return if same {
+                Created::Same(dossier)
+            } else {
+                Created::Conflict(id)
+            };
+        }
+        if let Some(id) = self.twin_key().and_then(|key| workspace.by_twin(&key).cloned())
+            && let Some(dossier) = workspace.dossier(&id)
+        {
+            return Created::Same(dossier);
+        }
+        let now = workspace.now();
+        let confirmation = Confirmation {
+            id: self.id.clone(),
+            org: self.org.clone(),
+            asked: self.asked.clone(),
+            rule: self.rule.clone(),
+            reason: self.reason.clone(),
+            terms: self.terms.clone(),
+            created_at: now,
+            expires_at: gatepost_channel::UtcMillis(now.0.saturating_add(self.terms.timeout_ms)),
+            state: State::Pending,
+            ledger: Ledger::default(),
+            revision: 1,
+            edition: 1,
+            version: 0,
+        };
+        let mut draft = Draft::new(
+            &self.org,
+            "confirmation.created",
+            Actor::Token(self.asked.token.0.clone()),
+        )
+        .about(&self.id)
+        .with("tool_name", self.asked.tool.as_str())
+        .with("quorum", self.terms.quorum)
+        .with("expires_at", confirmation.expires_at.0)
+        .with_private("tool_args", Some(self.shown_args.clone()))
+        .with_private("requester", self.shown_requester.clone());
+        if let Some(rule) = &self.rule {
+            draft = draft.with("rule", rule.as_str());
+        }
+        draft.job.clone_from(&self.asked.job);
+        workspace.insert_confirmation(confirmation, self.deliveries.clone());
+        workspace.audit(draft);
+        refresh_cards(workspace, &self.id);
+        workspace
+            .dossier(&self.id)
+            .map_or_else(|| Created::Conflict(self.id.clone()), Created::Fresh)
+    }
+}

@@ -1,0 +1,431 @@
+//! Deciding: the one function behind every surface. Card, API, console, command line and terminal all end here; nothing else
+//! casts a vote.
+
+use std::sync::Arc;
+
+use gatepost_channel::{Decision, MessageRef};
+
+use crate::audit::{Actor, Draft, Opening};
+use crate::ids::{ChannelName, ConfirmationId, DeliveryId, OperatorId, Org};
+use crate::storage::{ReplayKey, ReplayRow, TokenHash, Touches, Transaction, Workspace};
+
+use super::roll::Roll;
+use super::settle::{refresh_cards, settle};
+use super::{DeliveryState, Dossier, Permit, Standing, State, Status, Vote, expire};
+
+/// How long an accepted callback is remembered at least, beyond the life of its request: the freshness window of the
+/// platforms with room to spare.
+const REPLAY_GRACE: std::time::Duration = std::time::Duration::from_secs(3600);
+
+/// Through what the answer came.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Surface {
+    /// A button on a card.
+    Card,
+    /// The HTTP API and the command line.
+    Api,
+    /// The web console.
+    Console,
+    /// The one-time address of the local channel.
+    Terminal,
+}
+
+impl Surface {
+    /// All of them: a test walks through every one.
+    pub const ALL: [Self; 4] = [Self::Card, Self::Api, Self::Console, Self::Terminal];
+
+    /// The word of the store.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Card => "card",
+            Self::Api => "api",
+            Self::Console => "console",
+            Self::Terminal => "terminal",
+        }
+    }
+}
+
+/// What was answered: a request named by an authenticated caller, or the card on which a verified person clicked.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Target {
+    /// By id; the caller's organisation must be the request's.
+    Request {
+        /// The request.
+        id: ConfirmationId,
+        /// The caller's organisation.
+        org: Org,
+    },
+    /// By the card that was clicked.
+    Card(Clicked),
+}
+
+/// The card that was clicked, all of it from the verified callback.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Clicked {
+    /// The channel found from the verified app, tenant and chat.
+    pub channel: ChannelName,
+    /// That channel's organisation.
+    pub org: Org,
+    /// The message that was clicked.
+    pub at: MessageRef,
+    /// SHA-256 of the button's token; `None` when the button was not ours.
+    pub token: Option<TokenHash>,
+    /// The revision on the button.
+    pub revision: u32,
+    /// Names the press.
+    pub replay: ReplayKey,
+}
+
+/// Who answered.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ballot {
+    /// A known operator.
+    Person(OperatorId),
+    /// Somebody the platform vouches for, but no operator of ours; by platform id.
+    Stranger(String),
+    /// Somebody from a workspace or tenant that may not click here; by platform id.
+    Foreigner(String),
+}
+
+/// One answer to one request.
+#[derive(Debug, Clone)]
+pub struct Decide {
+    /// To what.
+    pub target: Target,
+    /// By whom.
+    pub ballot: Ballot,
+    /// What.
+    pub decision: Decision,
+    /// Why, in the person's words.
+    pub reason: Option<Opening>,
+    /// Through what.
+    pub surface: Surface,
+    /// Who may decide, as the configuration has it now.
+    pub roll: Arc<Roll>,
+}
+
+/// What an answer did.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Ruling {
+    /// The vote counts; more are needed.
+    Counted,
+    /// The vote counts and settled the request.
+    Settled,
+    /// The same callback came before: this was its answer.
+    Replayed(String),
+    /// Nothing changed.
+    Refused(Refusal),
+}
+
+/// Why an answer changed nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum Refusal {
+    /// No such request here.
+    NotFound,
+    /// The button is not one of ours.
+    UnknownCard,
+    /// The button belongs to another channel's card.
+    OtherChannel,
+    /// The button belongs to another message.
+    OtherMessage,
+    /// The person's tenant or workspace may not click here.
+    ForeignTenant,
+    /// The person is no operator.
+    UnknownOperator,
+    /// The operator may not decide this request.
+    NotAuthorised,
+    /// The operator stands behind the call.
+    SelfApproval,
+    /// The card changed since; nothing was decided.
+    OutdatedCard,
+    /// The card does not show everything.
+    PartialView,
+    /// The person's first vote stands.
+    AlreadyVoted,
+    /// The request was settled before.
+    AlreadySettled,
+    /// The deadline passed.
+    Expired,
+}
+
+impl Refusal {
+    /// The stable word of the audit log.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::NotFound => "not_found",
+            Self::UnknownCard => "unknown_card",
+            Self::OtherChannel => "other_channel",
+            Self::OtherMessage => "other_message",
+            Self::ForeignTenant => "foreign_tenant",
+            Self::UnknownOperator => "unknown_operator",
+            Self::NotAuthorised => "not_authorised",
+            Self::SelfApproval => "self_approval",
+            Self::OutdatedCard => "outdated_card",
+            Self::PartialView => "partial_view",
+            Self::AlreadyVoted => "already_voted",
+            Self::AlreadySettled => "already_settled",
+            Self::Expired => "expired",
+        }
+    }
+}
+
+/// The ruling, and the request as it stands after it (when the caller may know of it).
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Decided {
+    /// What the answer did.
+    pub ruling: Ruling,
+    /// The request.
+    pub dossier: Option<Dossier>,
+    /// The card that was clicked.
+    pub card: Option<DeliveryId>,
+}
+
+impl Transaction for Decide {
+    type Answer = Decided;
+    const NAME: &'static str = "decide";
+
+    fn touches(&self, touches: &mut Touches) {
+        match &self.target {
+            Target::Request { id, org } => {
+                touches.orgs.insert(org.clone());
+                touches.confirmations.insert(id.clone());
+            }
+            Target::Card(clicked) => {
+                touches.orgs.insert(clicked.org.clone());
+                touches.tokens.extend(clicked.token);
+                touches.replays.insert(clicked.replay.clone());
+            }
+        }
+    }
+
+    fn apply(&self, workspace: &mut Workspace) -> Decided {
+        if let Target::Card(clicked) = &self.target
+            && let Some(row) = workspace.replay(&clicked.replay)
+        {
+            let (answer, request) = (row.answer.clone(), row.confirmation.clone());
+            self.audit_refusal(workspace, request.as_ref(), "replayed");
+            let dossier = request.and_then(|id| workspace.dossier(&id));
+            return Decided {
+                ruling: Ruling::Replayed(answer),
+                dossier,
+                card: None,
+            };
+        }
+        let (found, ruling) = match self.find(workspace) {
+            Ok((id, card)) => {
+                let ruling = self.vote(workspace, &id, card.as_ref());
+                (Some((id, card)), ruling)
+            }
+            Err((known, refusal)) => {
+                self.audit_refusal(workspace, known.as_ref(), refusal.as_str());
+                (None, Ruling::Refused(refusal))
+            }
+        };
+        let dossier = found.as_ref().and_then(|(id, _)| workspace.dossier(id));
+        self.remember(workspace, dossier.as_ref(), &ruling);
+        Decided {
+            ruling,
+            dossier,
+            card: found.and_then(|(_, card)| card),
+        }
+    }
+}
+
+impl Decide {
+    /// The request that was answered, and the card if it was one. Channel, organisation, message and request must match.
+    fn find(
+        &self,
+        workspace: &mut Workspace,
+    ) -> Result<(ConfirmationId, Option<DeliveryId>), (Option<ConfirmationId>, Refusal)> {
+        let clicked = match &self.target {
+            Target::Request { id, org } => {
+                let ours = workspace.confirmation(id).is_some_and(|row| row.org == *org);
+                return if ours {
+                    Ok((id.clone(), None))
+                } else {
+                    Err((None, Refusal::NotFound))
+                };
+            }
+            Target::Card(clicked) => clicked,
+        };
+        let Some((id, card)) = clicked.token.as_ref().and_then(|hash| workspace.by_token(hash)) else {
+            return Err((None, Refusal::UnknownCard));
+        };
+        let (id, card) = (id.clone(), card.clone());
+        let Some((row, delivery)) = workspace.confirmation(&id).zip(workspace.delivery(&card)) else {
+            return Err((None, Refusal::UnknownCard));
+        };
+        if row.org != clicked.org || delivery.channel != clicked.channel {
+            // Another organisation's chain does not name this one's request.
+            let known = (row.org == clicked.org).then_some(id);
+            return Err((known, Refusal::OtherChannel));
+        }
+        if !delivery.standing.iter().any(|message| message.at == clicked.at) {
+            // Only while a post has an unknown outcome may a card stand that we have not heard of; it is recorded.
+            if delivery.state != DeliveryState::Sending {
+                return Err((Some(id), Refusal::OtherMessage));
+            }
+            let standing = Standing {
+                at: clicked.at.clone(),
+                edition: 0,
+            };
+            workspace.change_delivery(&card, |delivery| {
+                delivery.standing.push(standing);
+                delivery.state = DeliveryState::Posted;
+            });
+            refresh_cards(workspace, &id);
+        }
+        Ok((id, Some(card)))
+    }
+
+    fn vote(&self, workspace: &mut Workspace, id: &ConfirmationId, card: Option<&DeliveryId>) -> Ruling {
+        let person = match self.may_vote(workspace, id, card) {
+            Ok(person) => person,
+            Err(refusal) => {
+                if refusal == Refusal::Expired {
+                    expire::expire(workspace, id);
+                }
+                self.audit_refusal(workspace, Some(id), refusal.as_str());
+                return Ruling::Refused(refusal);
+            }
+        };
+        let now = workspace.now();
+        let Some(row) = workspace.confirmation(id) else {
+            return Ruling::Refused(Refusal::NotFound);
+        };
+        let (org, terms, job) = (row.org.clone(), row.terms.clone(), row.asked.job.clone());
+        let channel = match &self.target {
+            Target::Card(clicked) => Some(clicked.channel.clone()),
+            Target::Request { .. } => None,
+        };
+        let mut draft = Draft::new(&org, "vote.cast", Actor::Operator(person.0.clone()))
+            .about(id)
+            .with("decision", self.decision.as_str())
+            .with("surface", self.surface.as_str())
+            .with_private("reason", self.reason.clone());
+        draft.job = job;
+        draft.channel = channel.as_ref().map(|channel| channel.0.clone());
+        workspace.audit(draft);
+        workspace.insert_vote(
+            id,
+            Vote {
+                person: person.clone(),
+                decision: self.decision,
+                channel,
+                surface: self.surface.as_str().to_owned(),
+                reason: self.reason.as_ref().map(|reason| reason.value.clone()),
+                at: now,
+            },
+        );
+        // Persons count, not clicks; and only those who may still decide.
+        let count = |decision| {
+            let voted = workspace
+                .votes(id)
+                .iter()
+                .filter(|vote| vote.decision == decision);
+            voted
+                .filter(|vote| self.roll.may_decide(&vote.person, &org, &terms))
+                .count()
+        };
+        let reached = |count: usize, needed: u32| u32::try_from(count).unwrap_or(u32::MAX) >= needed.max(1);
+        let state = match self.decision {
+            Decision::Approve if reached(count(Decision::Approve), terms.quorum) => State::Approved {
+                at: now,
+                permit: Permit::Open,
+            },
+            Decision::Reject if reached(count(Decision::Reject), terms.deny_threshold) => {
+                State::Rejected { at: now }
+            }
+            _ => {
+                workspace.change_confirmation(id, |row| row.edition += 1);
+                refresh_cards(workspace, id);
+                return Ruling::Counted;
+            }
+        };
+        settle(workspace, id, state, Actor::Operator(person.0));
+        Ruling::Settled
+    }
+
+    fn may_vote(
+        &self,
+        workspace: &Workspace,
+        id: &ConfirmationId,
+        card: Option<&DeliveryId>,
+    ) -> Result<OperatorId, Refusal> {
+        let row = workspace.confirmation(id).ok_or(Refusal::NotFound)?;
+        let person = match &self.ballot {
+            Ballot::Person(person) => person,
+            Ballot::Stranger(_) => return Err(Refusal::UnknownOperator),
+            Ballot::Foreigner(_) => return Err(Refusal::ForeignTenant),
+        };
+        if !self.roll.may_decide(person, &row.org, &row.terms) {
+            return Err(Refusal::NotAuthorised);
+        }
+        match row.state.status() {
+            Status::Pending => {}
+            Status::Expired => return Err(Refusal::Expired),
+            _ => return Err(Refusal::AlreadySettled),
+        }
+        if workspace.now() >= row.expires_at {
+            return Err(Refusal::Expired);
+        }
+        if let Target::Card(clicked) = &self.target
+            && clicked.revision != row.revision
+        {
+            return Err(Refusal::OutdatedCard);
+        }
+        if workspace.votes(id).iter().any(|vote| vote.person == *person) {
+            return Err(Refusal::AlreadyVoted);
+        }
+        if self.decision == Decision::Approve {
+            if row.asked.persons.contains(person) && !row.terms.self_approval {
+                return Err(Refusal::SelfApproval);
+            }
+            if card
+                .and_then(|card| workspace.delivery(card))
+                .is_some_and(|card| !card.approvable)
+            {
+                return Err(Refusal::PartialView);
+            }
+        }
+        Ok(person.clone())
+    }
+
+    fn audit_refusal(&self, workspace: &mut Workspace, id: Option<&ConfirmationId>, reason: &str) {
+        let actor = match &self.ballot {
+            Ballot::Person(person) => Actor::Operator(person.0.clone()),
+            Ballot::Stranger(user) | Ballot::Foreigner(user) => Actor::Platform(user.clone()),
+        };
+        let (org, kind, channel) = match &self.target {
+            Target::Request { org, .. } => (org, "vote.refused", None),
+            Target::Card(clicked) => (&clicked.org, "callback.refused", Some(clicked.channel.0.clone())),
+        };
+        let mut draft = Draft::new(org, kind, actor)
+            .with("reason", reason)
+            .with("decision", self.decision.as_str())
+            .with("surface", self.surface.as_str());
+        draft.confirmation = id.cloned();
+        draft.channel = channel;
+        workspace.audit(draft);
+    }
+
+    fn remember(&self, workspace: &mut Workspace, dossier: Option<&Dossier>, ruling: &Ruling) {
+        let Target::Card(clicked) = &self.target else {
+            return;
+        };
+        let now = workspace.now();
+        let lives = dossier.map_or(now, |dossier| dossier.confirmation.expires_at.max(now));
+        let answer = match ruling {
+            Ruling::Counted => "counted",
+            Ruling::Settled => "settled",
+            Ruling::Replayed(_) => return,
+            Ruling::Refused(refusal) => refusal.as_str(),
+        };
+        workspace.insert_replay(ReplayRow {
+            key: clicked.replay.clone(),
+            confirmation: dossier.map(|dossier| dossier.confirmation.id.clone()),
+            answer: answer.to_owned(),
+            forget_at: lives.plus(REPLAY_GRACE),
+        });
+    }
+}

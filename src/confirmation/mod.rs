@@ -1,0 +1,344 @@
+//! The confirmation request: the durable row of a call that needs a person, its votes, its cards and its permit.
+//!
+//! This room is pure: it knows no SQL, no HTTP, no platform and no clock. Each moment of a request's life is a file that holds
+//! one [`Transaction`](crate::storage::Transaction): [`create`], [`decide`], [`expire`], [`cancel`], [`consume`],
+//! [`outcome`]. All of them change the status through one function, [`settle`](settle::settle).
+
+use gatepost_channel::{Decision, MessageRef, UtcMillis};
+use serde::{Deserialize, Serialize};
+
+use crate::gate::{Digest, Terms, ToolName};
+use crate::ids::{ChannelName, ConfirmationId, DeliveryId, JobId, OperatorId, Org, PermitId, TokenName};
+
+pub mod cancel;
+pub mod consume;
+pub mod create;
+pub mod decide;
+pub mod expire;
+pub mod outcome;
+pub mod roll;
+pub mod settle;
+
+/// The call as it was asked, and who asked. Never changes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Asked {
+    /// The token that asked: authenticated, and the owner of the permit.
+    pub token: TokenName,
+    /// The tool.
+    pub tool: ToolName,
+    /// The arguments in canonical form, complete. What is approved is what runs.
+    pub args: String,
+    /// Over tool and arguments.
+    pub digest: Digest,
+    /// Asserted by the agent.
+    pub agent_id: Option<String>,
+    /// Asserted by the agent; with `tool_call_id` it makes asking idempotent.
+    pub session_id: Option<String>,
+    /// Asserted by the agent.
+    pub tool_call_id: Option<String>,
+    /// Asserted by the agent, as it was written.
+    pub requester: Option<String>,
+    /// Canonical JSON of the asserted metadata.
+    pub metadata: Option<String>,
+    /// The persons behind the call: the named requester when known, the owner of the token, requesters up the lineage.
+    pub persons: Vec<OperatorId>,
+    /// The job that is parked on this call.
+    pub job: Option<JobId>,
+}
+
+/// Where a request stands. Every state but the first is final.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum State {
+    /// Waiting for people.
+    Pending,
+    /// The quorum approved.
+    Approved {
+        /// When.
+        at: UtcMillis,
+        /// The right to execute.
+        permit: Permit,
+    },
+    /// Rejected.
+    Rejected {
+        /// When.
+        at: UtcMillis,
+    },
+    /// Nobody decided in time.
+    Expired {
+        /// The deadline at the latest.
+        at: UtcMillis,
+    },
+    /// Withdrawn by who asked.
+    Cancelled {
+        /// When.
+        at: UtcMillis,
+    },
+    /// No channel took the card.
+    Undeliverable {
+        /// The deadline at the latest.
+        at: UtcMillis,
+    },
+}
+
+/// The right to execute an approved call, once.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Permit {
+    /// Not yet used.
+    Open,
+    /// Used.
+    Consumed {
+        /// Handed to the tool as the idempotency key.
+        id: PermitId,
+        /// When.
+        at: UtcMillis,
+    },
+}
+
+/// The stable word of a state.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Status {
+    /// See [`State::Pending`].
+    Pending,
+    /// See [`State::Approved`].
+    Approved,
+    /// See [`State::Rejected`].
+    Rejected,
+    /// See [`State::Expired`].
+    Expired,
+    /// See [`State::Cancelled`].
+    Cancelled,
+    /// See [`State::Undeliverable`].
+    Undeliverable,
+}
+
+impl Status {
+    /// All of them, in the order of the documentation.
+    pub const ALL: [Self; 6] = [
+        Self::Pending,
+        Self::Approved,
+        Self::Rejected,
+        Self::Expired,
+        Self::Cancelled,
+        Self::Undeliverable,
+    ];
+
+    /// The word of the API and the store.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Pending => "pending",
+            Self::Approved => "approved",
+            Self::Rejected => "rejected",
+            Self::Expired => "expired",
+            Self::Cancelled => "cancelled",
+            Self::Undeliverable => "undeliverable",
+        }
+    }
+
+    /// Reads the word.
+    pub fn parse(word: &str) -> Option<Self> {
+        Self::ALL.into_iter().find(|status| status.as_str() == word)
+    }
+}
+
+impl State {
+    /// The word.
+    pub const fn status(&self) -> Status {
+        match self {
+            Self::Pending => Status::Pending,
+            Self::Approved { .. } => Status::Approved,
+            Self::Rejected { .. } => Status::Rejected,
+            Self::Expired { .. } => Status::Expired,
+            Self::Cancelled { .. } => Status::Cancelled,
+            Self::Undeliverable { .. } => Status::Undeliverable,
+        }
+    }
+
+    /// When it was decided.
+    pub const fn decided_at(&self) -> Option<UtcMillis> {
+        match self {
+            Self::Pending => None,
+            Self::Approved { at, .. }
+            | Self::Rejected { at }
+            | Self::Expired { at }
+            | Self::Cancelled { at }
+            | Self::Undeliverable { at } => Some(*at),
+        }
+    }
+
+    /// The consumed permit.
+    pub const fn consumed(&self) -> Option<(&PermitId, UtcMillis)> {
+        match self {
+            Self::Approved {
+                permit: Permit::Consumed { id, at },
+                ..
+            } => Some((id, *at)),
+            _ => None,
+        }
+    }
+}
+
+/// What happened after the decision: the resume ledger. A decided request whose run did not resume shows up here.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Ledger {
+    /// The parked job was put back into the queue.
+    pub woken_at: Option<UtcMillis>,
+    /// The run took the decision: the call was re-issued, or its denial was handed over.
+    pub resumed_at: Option<UtcMillis>,
+    /// The call was executed.
+    pub executed_at: Option<UtcMillis>,
+    /// How it ended.
+    pub outcome: Option<Outcome>,
+}
+
+/// What an executed call led to.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Outcome {
+    /// How it ended.
+    pub status: OutcomeStatus,
+    /// In the words of who executed it; untrusted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub detail: Option<String>,
+}
+
+/// How an executed call ended.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum OutcomeStatus {
+    /// It did what was asked.
+    Succeeded,
+    /// It failed.
+    Failed,
+}
+
+/// The request, without its votes and cards.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Confirmation {
+    /// Its id.
+    pub id: ConfirmationId,
+    /// The organisation it belongs to.
+    pub org: Org,
+    /// The call and who asked.
+    pub asked: Asked,
+    /// The rule that asked for a person.
+    pub rule: Option<String>,
+    /// Why, in the rule's words.
+    pub reason: Option<String>,
+    /// Who may decide, how many, until when: as the rule stood when the call was asked.
+    pub terms: Terms,
+    /// When it was asked.
+    pub created_at: UtcMillis,
+    /// The deadline; a decision counts while it lies in the future.
+    pub expires_at: UtcMillis,
+    /// Where it stands.
+    pub state: State,
+    /// What followed.
+    pub ledger: Ledger,
+    /// Counts what must be decided anew: buttons carry it, and a press on an older one casts no vote. A vote does not raise
+    /// it, so that several people can answer the same card.
+    pub revision: u32,
+    /// Counts what cards must show anew: votes, states, outcomes.
+    pub edition: u32,
+    /// Counts writes of the row.
+    pub version: i64,
+}
+
+/// One person's answer. The first one stands.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Vote {
+    /// Who, as a person rather than a platform identity.
+    pub person: OperatorId,
+    /// What they answered.
+    pub decision: Decision,
+    /// Where: a channel, or nothing for the API, the console and the command line.
+    pub channel: Option<ChannelName>,
+    /// Through what: `card`, `api`, `console`, `terminal`.
+    pub surface: String,
+    /// Why, in their words; untrusted.
+    pub reason: Option<String>,
+    /// When.
+    pub at: UtcMillis,
+}
+
+/// How far one card got.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum DeliveryState {
+    /// In the outbox.
+    Queued,
+    /// A post is under way or its outcome is unknown: a card may stand.
+    Sending,
+    /// It stands.
+    Posted,
+    /// It stands and shows the final state, or never stood and no longer needs to.
+    Settled,
+    /// Refused for good.
+    Failed,
+}
+
+impl DeliveryState {
+    /// The word of the store.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Queued => "queued",
+            Self::Sending => "sending",
+            Self::Posted => "posted",
+            Self::Settled => "settled",
+            Self::Failed => "failed",
+        }
+    }
+
+    /// Reads the word.
+    pub fn parse(word: &str) -> Option<Self> {
+        [
+            Self::Queued,
+            Self::Sending,
+            Self::Posted,
+            Self::Settled,
+            Self::Failed,
+        ]
+        .into_iter()
+        .find(|s| s.as_str() == word)
+    }
+}
+
+/// A message that shows the card, and the edition it shows.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Standing {
+    /// Where.
+    pub at: MessageRef,
+    /// Which edition it shows; 0 when that is not known.
+    pub edition: u32,
+}
+
+/// One card on one channel for one request.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Delivery {
+    /// Its id.
+    pub id: DeliveryId,
+    /// On which channel.
+    pub channel: ChannelName,
+    /// How far it got.
+    pub state: DeliveryState,
+    /// Drawn at random; together with the server's key it makes the button token. Worthless without the key.
+    pub nonce: [u8; 16],
+    /// SHA-256 of the button token.
+    pub token_hash: [u8; 32],
+    /// Whether the card shows all of the arguments, so that Approve stands on it.
+    pub approvable: bool,
+    /// The messages that show it: one, or two after a post with an unknown outcome.
+    pub standing: Vec<Standing>,
+    /// Why it failed; the platform's code.
+    pub error: Option<String>,
+}
+
+/// A request with everything that belongs to it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Dossier {
+    /// The request.
+    pub confirmation: Confirmation,
+    /// Its votes, oldest first.
+    pub votes: Vec<Vote>,
+    /// Its cards.
+    pub deliveries: Vec<Delivery>,
+}

@@ -1,0 +1,69 @@
+//! Who may decide: the operators as the configuration has them now, asked inside the deciding transaction.
+
+use std::collections::BTreeMap;
+
+use crate::gate::Terms;
+use crate::ids::{OperatorId, Org};
+
+/// One operator, as far as authority goes.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Voter {
+    /// The person.
+    pub id: OperatorId,
+    /// Their name, for people who read cards and logs.
+    pub name: String,
+    /// The organisations they belong to.
+    pub orgs: Vec<Org>,
+    /// The roles they hold.
+    pub roles: Vec<String>,
+}
+
+/// All operators.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Roll(BTreeMap<OperatorId, Voter>);
+
+impl Roll {
+    /// A roll of these operators.
+    pub fn new(voters: impl IntoIterator<Item = Voter>) -> Self {
+        Self(
+            voters
+                .into_iter()
+                .map(|voter| (voter.id.clone(), voter))
+                .collect(),
+        )
+    }
+
+    /// An operator.
+    pub fn voter(&self, id: &OperatorId) -> Option<&Voter> {
+        self.0.get(id)
+    }
+
+    /// The name to show for an operator; their id when they are no longer known.
+    pub fn name<'a>(&'a self, id: &'a OperatorId) -> &'a str {
+        self.voter(id).map_or(id.as_str(), |voter| &voter.name)
+    }
+
+    /// Whether this person may vote on a request of this organisation under these terms. An empty list means nobody.
+    pub fn may_decide(&self, id: &OperatorId, org: &Org, terms: &Terms) -> bool {
+        self.voter(id).is_some_and(|voter| {
+            voter.orgs.contains(org)
+                && (terms
+                    .approvers
+                    .operators
+                    .iter()
+                    .any(|operator| operator == id.as_str())
+                    || terms
+                        .approvers
+                        .roles
+                        .iter()
+                        .any(|role| voter.roles.contains(role)))
+        })
+    }
+
+    /// Everybody who may vote.
+    pub fn deciders<'a>(&'a self, org: &'a Org, terms: &'a Terms) -> impl Iterator<Item = &'a Voter> {
+        self.0
+            .values()
+            .filter(move |voter| self.may_decide(&voter.id, org, terms))
+    }
+}

@@ -1,0 +1,83 @@
+//! The one way out of `pending`. Approve, reject, expire, cancel and undeliverable all pass through here, and with the state go
+//! its audit event, the outbox rows of its cards and the wake-up of its job.
+
+use crate::audit::{Actor, Draft};
+use crate::delivery::{Errand, OutboxItem};
+use crate::ids::{ConfirmationId, OutboxId};
+use crate::job::wake;
+use crate::storage::Workspace;
+
+use super::{DeliveryState, State, Status};
+
+/// Settles a pending request; tells whether it did. A request that is no longer pending stays as it is.
+pub fn settle(workspace: &mut Workspace, id: &ConfirmationId, state: State, actor: Actor) -> bool {
+    let Some(row) = workspace.confirmation(id) else {
+        return false;
+    };
+    if row.state.status() != Status::Pending || state.status() == Status::Pending {
+        return false;
+    }
+    let (org, job) = (row.org.clone(), row.asked.job.clone());
+    let kind = match state.status() {
+        Status::Pending => return false,
+        Status::Approved => "confirmation.approved",
+        Status::Rejected => "confirmation.rejected",
+        Status::Expired => "confirmation.expired",
+        Status::Cancelled => "confirmation.cancelled",
+        Status::Undeliverable => "confirmation.undeliverable",
+    };
+    let now = workspace.now();
+    let mut draft = Draft::new(&org, kind, actor).about(id);
+    draft.job.clone_from(&job);
+    workspace.audit(draft);
+    let woken = job
+        .as_ref()
+        .is_some_and(|job| wake::request_settled(workspace, job, id));
+    workspace.change_confirmation(id, |row| {
+        row.state = state;
+        row.revision += 1;
+        row.edition += 1;
+        if woken {
+            row.ledger.woken_at = Some(now);
+        }
+    });
+    refresh_cards(workspace, id);
+    true
+}
+
+/// Queues every card of the request to be brought up to date.
+pub fn refresh_cards(workspace: &mut Workspace, id: &ConfirmationId) {
+    let now = workspace.now();
+    let cards: Vec<_> = workspace
+        .deliveries(id)
+        .filter(|card| card.state != DeliveryState::Failed)
+        .map(|card| (card.id.clone(), card.channel.clone()))
+        .collect();
+    for (delivery, channel) in cards {
+        let row = OutboxId::of_card(&delivery);
+        let item = match workspace.outbox(&row) {
+            // A sender is at work or waits for its turn: raise the fence so that what it records does not end the row.
+            Some(item) => OutboxItem {
+                fence: item.fence + 1,
+                not_before: if item.lease.is_some() {
+                    item.not_before
+                } else {
+                    now
+                },
+                ..item.clone()
+            },
+            None => OutboxItem {
+                id: row,
+                confirmation: id.clone(),
+                channel,
+                errand: Errand::Card { delivery, posts: 0 },
+                attempts: 0,
+                not_before: now,
+                lease: None,
+                fence: 0,
+                created_at: now,
+            },
+        };
+        workspace.put_outbox(item);
+    }
+}

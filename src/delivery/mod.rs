@@ -1,0 +1,54 @@
+//! Getting cards to people: which channels, the outbox, and keeping every posted card true.
+//!
+//! An outbox row says *that* a card must be brought up to date, not what it shows: whoever sends it renders the request as it
+//! stands then. So a late post and a late edit are never stale, and edits of one card never overtake each other.
+
+use gatepost_channel::UtcMillis;
+use serde::{Deserialize, Serialize};
+
+use crate::ids::{ChannelName, ConfirmationId, DeliveryId, OutboxId, WorkerId};
+
+/// What is to be sent.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+pub enum Errand {
+    /// Post the card, or edit it where it stands.
+    Card {
+        /// Which card.
+        delivery: DeliveryId,
+        /// Posts begun so far; names the attempt for platforms that refuse a repetition.
+        posts: u32,
+    },
+    /// Tell one person something privately.
+    Notice {
+        /// The platform's id of the person.
+        user: String,
+        /// The chat where they clicked.
+        chat: String,
+        /// What they are told; own words and ids.
+        text: String,
+    },
+}
+
+/// One row of the outbox.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OutboxItem {
+    /// Its id. The row of a card is [`OutboxId::of_card`], so there is one at most.
+    pub id: OutboxId,
+    /// About which request.
+    pub confirmation: ConfirmationId,
+    /// Through which channel.
+    pub channel: ChannelName,
+    /// What to do.
+    pub errand: Errand,
+    /// Failed attempts so far.
+    pub attempts: u32,
+    /// Not before.
+    pub not_before: UtcMillis,
+    /// Who is sending it, and until when that is believed.
+    pub lease: Option<(WorkerId, UtcMillis)>,
+    /// Rises with every claim and every change of what is wanted; a sender whose fence is old cannot write.
+    pub fence: i64,
+    /// When it was queued.
+    pub created_at: UtcMillis,
+}
