@@ -1,1 +1,34 @@
-//! placeholder
+//! Feishu and Lark: approval cards in group chats, decided by verified clicks.
+//!
+//! Read in this order:
+//!
+//! 1. [`config`]: what an app and a channel need; what may not be left empty.
+//! 2. [`channel`]: the adapter itself, the port's verbs on one group.
+//! 3. `card` and `elements`: the neutral card in card JSON 2.0, within the platform's budgets, without any element that reads markup.
+//! 4. `verify`, `crypto`, `document`, `legacy`: how the bytes of a callback become an authentic document, or a refusal.
+//! 5. `callback`: what an authentic document says, and the answer to a click.
+//! 6. [`client`] and `token`: calls to the platform with a tenant token; `error`: what its codes mean.
+//!
+//! This crate knows neither store nor gate nor web server. The facts are those of the platform's documentation (sending and
+//! updating messages, card JSON 2.0, callbacks, request verification) as of 2026.
+
+pub mod channel;
+pub mod client;
+pub mod config;
+
+mod callback;
+mod card;
+mod crypto;
+mod document;
+mod elements;
+mod error;
+mod legacy;
+mod token;
+mod verify;
+
+pub use channel::FeishuChannel;
+pub use client::{FeishuApp, Now};
+pub use config::{CallbackSecrets, ConfigError, FeishuAppConfig, FeishuConfig, Mode};
+
+/// The adapter's kind, as the configuration spells it.
+pub const KIND: &str = "feishu";

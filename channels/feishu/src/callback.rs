@@ -1,0 +1,122 @@
+//! What an authentic card action says, and what its sender gets back.
+//!
+//! Who clicked and where comes from the platform's own fields; what the button carries is looked at only to find the decision
+//! and the delivery. Nothing here judges whether the click counts.
+
+use gatepost_channel::{Click, Decision, HttpAnswer, Inbound, PlatformUser, Reply, ReplyTone};
+use serde_json::{Map, Value, json};
+
+use crate::card;
+use crate::document::{Object, text};
+use crate::elements::REASON;
+
+/// Longest id that is taken from a callback, in bytes.
+const LONGEST_ID: usize = 256;
+/// Longest reason that is taken, in characters; the platform's own input holds 1,000.
+const LONGEST_REASON: usize = 2_000;
+/// Longest toast that is sent, in characters.
+const LONGEST_TOAST: usize = 300;
+
+/// Reads a `card.action.trigger`. One that names no decision of ours is authentic but without effect: the clicker is told.
+pub(crate) fn read(event: &Object) -> Inbound {
+    match click(event) {
+        Ok(click) => Inbound::Click(click),
+        Err(why) => Inbound::Ignored {
+            answer: without_effect(),
+            why,
+        },
+    }
+}
+
+/// The answer to an event that is of no use here; the platform wants an object.
+pub(crate) fn nothing() -> HttpAnswer {
+    HttpAnswer::json(&json!({}))
+}
+
+/// The answer to a probe of the address.
+pub(crate) fn challenge(text: &str) -> HttpAnswer {
+    HttpAnswer::json(&json!({ "challenge": text }))
+}
+
+/// The answer to a click: a toast, and the card as the request stands now.
+pub(crate) fn answer(reply: &Reply) -> HttpAnswer {
+    let kind = match reply.tone {
+        ReplyTone::Success => "success",
+        ReplyTone::Info => "info",
+        ReplyTone::Warning => "warning",
+        ReplyTone::Error => "error",
+    };
+    let words: String = reply.text.as_str().chars().take(LONGEST_TOAST).collect();
+    let mut answer = json!({ "toast": { "type": kind, "content": words } });
+    if let Some(shown) = &reply.card {
+        answer["card"] = json!({ "type": "raw", "data": card::lay_out(shown).card });
+    }
+    HttpAnswer::json(&answer)
+}
+
+fn click(event: &Object) -> Result<Click, &'static str> {
+    let replay_key = id(event, &["header", "event_id"]).ok_or("event_id_missing")?;
+    let open_id = id(event, &["event", "operator", "open_id"]).ok_or("operator_missing")?;
+    let tenant = id(event, &["event", "operator", "tenant_key"]);
+    if tenant != id(event, &["header", "tenant_key"]) {
+        return Err("tenant_disagrees");
+    }
+    let chat = id(event, &["event", "context", "open_chat_id"]).ok_or("chat_missing")?;
+    let message = id(event, &["event", "context", "open_message_id"]).ok_or("message_missing")?;
+    let action = object(event, "event").and_then(|event| object(event, "action"));
+    let value = action
+        .and_then(|action| object(action, "value"))
+        .ok_or("value_missing")?;
+    let decision = match text(value, &["decision"]) {
+        Some("approve") => Decision::Approve,
+        Some("reject") => Decision::Reject,
+        Some(_) => return Err("decision_unknown"),
+        None => return Err("decision_missing"),
+    };
+    let mut ids = vec![open_id];
+    ids.extend(id(event, &["event", "operator", "union_id"]));
+    ids.extend(id(event, &["event", "operator", "user_id"]));
+    Ok(Click {
+        app: id(event, &["header", "app_id"]),
+        chat,
+        message,
+        user: PlatformUser { ids, tenant },
+        decision,
+        button: text(value, &["b"]).and_then(|text| text.parse().ok()),
+        reason: action.and_then(reason),
+        replay_key,
+    })
+}
+
+/// A reason typed into the card's form; blank is none.
+fn reason(action: &Object) -> Option<String> {
+    let typed = text(action, &["form_value", REASON])?.trim();
+    (!typed.is_empty()).then(|| typed.chars().take(LONGEST_REASON).collect())
+}
+
+fn object<'a>(parent: &'a Object, key: &str) -> Option<&'a Map<String, Value>> {
+    parent.get(key)?.as_object()
+}
+
+fn id(event: &Object, path: &[&str]) -> Option<String> {
+    text(event, path)
+        .filter(|id| !id.is_empty() && id.len() <= LONGEST_ID)
+        .map(str::to_owned)
+}
+
+/// The verifier knows no language, so the client picks one.
+fn without_effect() -> HttpAnswer {
+    HttpAnswer::json(&json!({ "toast": {
+        "type": "error",
+        "content": "This button has no effect.",
+        "i18n": {
+            "en_us": "This button has no effect.",
+            "zh_cn": "此按钮无效。",
+            "ja_jp": "このボタンは無効です。",
+        },
+    } }))
+}
+
+#[cfg(test)]
+#[path = "callback_tests.rs"]
+mod tests;
