@@ -13,6 +13,7 @@
 
 pub mod audit;
 pub mod clock;
+pub mod config;
 pub mod confirmation;
 pub mod delivery;
 pub mod gate;

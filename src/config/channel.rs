@@ -1,0 +1,308 @@
+//! The `channels` section: the groups on IM platforms in which cards stand.
+//!
+//! A channel that could run without its secret cannot be built: what a mode needs is part of the mode.
+
+use url::Url;
+
+use super::{
+    auth::DEFAULT_ORG,
+    node::{Complaint, MapReader, Reader},
+    problem::ProblemKind,
+    secret::Secret,
+};
+
+/// A configured group.
+#[derive(Debug, Clone)]
+pub struct ChannelConfig {
+    /// Its name, unique; part of the callback's path.
+    pub name: String,
+    /// Its organisation.
+    pub org: String,
+    /// The language of its cards.
+    pub language: Language,
+    /// What its platform needs.
+    pub platform: Platform,
+}
+
+/// The kinds of channels.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum Kind {
+    /// Feishu and Lark.
+    Feishu,
+    /// Slack.
+    Slack,
+    /// The console inbox and the terminal.
+    Local,
+}
+
+impl Kind {
+    /// Every kind with its word.
+    pub const ALL: [(&'static str, Self); 3] =
+        [("feishu", Self::Feishu), ("slack", Self::Slack), ("local", Self::Local)];
+
+    /// The word of the configuration.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::Feishu => "feishu",
+            Self::Slack => "slack",
+            Self::Local => "local",
+        }
+    }
+
+    /// The kind of a word.
+    pub fn named(word: &str) -> Option<Self> {
+        Self::ALL.iter().find(|(name, _)| *name == word).map(|(_, kind)| *kind)
+    }
+}
+
+/// The languages of cards.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Language {
+    /// English.
+    #[default]
+    En,
+    /// Chinese.
+    Zh,
+    /// Japanese.
+    Ja,
+}
+
+impl Language {
+    /// Every language with its word.
+    pub const ALL: [(&'static str, Self); 3] = [("en", Self::En), ("zh", Self::Zh), ("ja", Self::Ja)];
+
+    /// The word of the configuration.
+    pub fn as_str(self) -> &'static str {
+        match self {
+            Self::En => "en",
+            Self::Zh => "zh",
+            Self::Ja => "ja",
+        }
+    }
+}
+
+/// What a channel's platform needs.
+#[derive(Debug, Clone)]
+pub enum Platform {
+    /// A Feishu or Lark group.
+    Feishu(FeishuConfig),
+    /// A Slack channel.
+    Slack(SlackConfig),
+    /// The console inbox and the terminal.
+    Local,
+}
+
+/// A Feishu or Lark group.
+#[derive(Debug, Clone)]
+pub struct FeishuConfig {
+    /// `https://open.feishu.cn` or `https://open.larksuite.com`.
+    pub base_url: Url,
+    /// The app's id.
+    pub app_id: String,
+    /// The app's secret.
+    pub app_secret: Secret,
+    /// The group.
+    pub chat_id: String,
+    /// Whose people may click; `None` leaves it to the app's own tenant.
+    pub tenants: Option<Vec<String>>,
+    /// How clicks arrive.
+    pub mode: FeishuMode,
+}
+
+/// How clicks arrive from Feishu.
+#[derive(Debug, Clone)]
+pub enum FeishuMode {
+    /// By HTTP callback.
+    Webhook {
+        /// Decrypts and authenticates callbacks.
+        encrypt_key: Secret,
+        /// Stands in every callback.
+        verification_token: Secret,
+    },
+    /// By a connection that we open.
+    LongConnection,
+}
+
+/// A Slack channel.
+#[derive(Debug, Clone)]
+pub struct SlackConfig {
+    /// `https://slack.com/api`.
+    pub base_url: Url,
+    /// The app's id (`A…`), when it should be compared with that of the callbacks.
+    pub app_id: Option<String>,
+    /// The bot's token.
+    pub bot_token: Secret,
+    /// The channel's id.
+    pub channel: String,
+    /// Whose people may click; `None` leaves it to the bot's own team.
+    pub teams: Option<Vec<String>>,
+    /// How clicks arrive.
+    pub mode: SlackMode,
+}
+
+/// How clicks arrive from Slack.
+#[derive(Debug, Clone)]
+pub enum SlackMode {
+    /// By HTTP callback, signed with one of these; never empty, several while one is rotated.
+    Webhook {
+        /// The secrets, the current one first.
+        signing_secrets: Vec<Secret>,
+    },
+    /// By a connection that we open.
+    Socket {
+        /// The app-level token.
+        app_token: Secret,
+    },
+}
+
+impl ChannelConfig {
+    /// Its kind.
+    pub fn kind(&self) -> Kind {
+        match self.platform {
+            Platform::Feishu(_) => Kind::Feishu,
+            Platform::Slack(_) => Kind::Slack,
+            Platform::Local => Kind::Local,
+        }
+    }
+
+    fn decode(reader: &Reader<'_>) -> Option<Self> {
+        let before = reader.context().count();
+        let mut map = reader.map()?;
+        let name = map.required("name").and_then(|name| name.name());
+        let kind = map.required("kind").and_then(|kind| kind.choice(&Kind::ALL));
+        let org = map.optional("org").map_or_else(|| Some(DEFAULT_ORG.to_owned()), |org| org.name());
+        let language = map
+            .optional("language")
+            .map_or_else(|| Some(Language::default()), |language| language.choice(&Language::ALL));
+        // Without a kind nothing can be said about the other keys.
+        let platform = match kind? {
+            Kind::Feishu => decode_feishu(&mut map).map(Platform::Feishu),
+            Kind::Slack => decode_slack(&mut map).map(Platform::Slack),
+            Kind::Local => Some(Platform::Local),
+        };
+        map.finish();
+        let channel = Self { name: name?, org: org?, language: language?, platform: platform? };
+        (reader.context().count() == before).then_some(channel)
+    }
+}
+
+/// The channels, in the order of the file; `None` for one that could not be read.
+pub(super) fn decode(reader: &Reader<'_>) -> Option<Vec<Option<ChannelConfig>>> {
+    Some(reader.list()?.iter().map(ChannelConfig::decode).collect())
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum ModeWord {
+    Webhook,
+    Connection,
+}
+
+fn decode_feishu(map: &mut MapReader<'_>) -> Option<FeishuConfig> {
+    const MODES: [(&str, ModeWord); 2] = [("webhook", ModeWord::Webhook), ("long_connection", ModeWord::Connection)];
+    let mode = map.optional("mode").map_or(Some(ModeWord::Webhook), |mode| mode.choice(&MODES));
+    let base_url = base_url(map, "https://open.feishu.cn");
+    let app_id_reader = map.required("app_id");
+    let app_id = app_id_reader.as_ref().and_then(|app_id| app_id.line(128));
+    let app_secret = map.required("app_secret").and_then(|secret| secret.secret());
+    let encrypt_key = map.optional("encrypt_key").map(|key| key.secret());
+    let verification_token = map.optional("verification_token").map(|token| token.secret());
+    let chat_id = map.required("chat_id").and_then(|chat| chat.line(128));
+    let tenants = map.optional("tenants").map(|tenants| tenants.texts());
+    let app_id_ok = |id: &str| {
+        id.strip_prefix("cli_").is_some_and(|tail| !tail.is_empty() && tail.chars().all(|c| c.is_ascii_alphanumeric()))
+    };
+    if let (Some(reader), Some(id)) = (&app_id_reader, &app_id)
+        && !app_id_ok(id)
+    {
+        reader.warn("does not look like the id of an app, which is `cli_` and letters and digits");
+    }
+    let mode = match mode? {
+        ModeWord::Connection => Some(FeishuMode::LongConnection),
+        ModeWord::Webhook => {
+            for (key, value) in [("encrypt_key", &encrypt_key), ("verification_token", &verification_token)] {
+                if value.is_none() {
+                    map.missing(
+                        key,
+                        "copy it from the app's page `Events & callbacks`, `Encryption strategy`; without it anybody could forge a click",
+                    );
+                }
+            }
+            encrypt_key.flatten().zip(verification_token.flatten()).map(|(encrypt_key, verification_token)| {
+                FeishuMode::Webhook { encrypt_key, verification_token }
+            })
+        }
+    };
+    let tenants = tenants.map_or(Some(None), |tenants| tenants.map(Some))?;
+    Some(FeishuConfig {
+        base_url: base_url?,
+        app_id: app_id?,
+        app_secret: app_secret?,
+        chat_id: chat_id?,
+        tenants,
+        mode: mode?,
+    })
+}
+
+fn decode_slack(map: &mut MapReader<'_>) -> Option<SlackConfig> {
+    const MODES: [(&str, ModeWord); 2] = [("webhook", ModeWord::Webhook), ("socket", ModeWord::Connection)];
+    let mode = map.optional("mode").map_or(Some(ModeWord::Webhook), |mode| mode.choice(&MODES));
+    let base_url = base_url(map, "https://slack.com/api");
+    let app_id = map.optional("app_id").map(|app_id| app_id.line(64));
+    let bot_token = map.required("bot_token").and_then(|token| token.header_secret());
+    let app_token = map.optional("app_token").map(|token| token.header_secret());
+    let signing_secrets = map.optional("signing_secret").map(|secret| decode_signing_secrets(&secret));
+    let channel = map.required("channel").and_then(|channel| channel.line(64));
+    let teams = map.optional("teams").map(|teams| teams.texts());
+    let mode = match mode? {
+        ModeWord::Webhook => {
+            if signing_secrets.is_none() {
+                map.missing(
+                    "signing_secret",
+                    "copy it from the app's page `Basic Information`; without it anybody could forge a click",
+                );
+            }
+            signing_secrets.flatten().map(|signing_secrets| SlackMode::Webhook { signing_secrets })
+        }
+        ModeWord::Connection => {
+            if app_token.is_none() {
+                map.missing("app_token", "create an app-level token (xapp-…) with the scope connections:write");
+            }
+            app_token.flatten().map(|app_token| SlackMode::Socket { app_token })
+        }
+    };
+    let app_id = app_id.map_or(Some(None), |app_id| app_id.map(Some))?;
+    let teams = teams.map_or(Some(None), |teams| teams.map(Some))?;
+    Some(SlackConfig {
+        base_url: base_url?,
+        app_id,
+        bot_token: bot_token?,
+        channel: channel?,
+        teams,
+        mode: mode?,
+    })
+}
+
+/// One secret, or a list of at least one while it is rotated.
+fn decode_signing_secrets(reader: &Reader<'_>) -> Option<Vec<Secret>> {
+    let super::yaml::Value::List(_) = reader.value() else {
+        return reader.secret().map(|secret| vec![secret]);
+    };
+    let items = reader.list()?;
+    if items.is_empty() {
+        reader.complain(
+            Complaint::new(ProblemKind::BadSecret, "found an empty list of secrets")
+                .accepted("a secret, or a list of at least one")
+                .remedy("set it: nothing runs without its secret"),
+        );
+        return None;
+    }
+    let secrets: Vec<Option<Secret>> = items.iter().map(Reader::secret).collect();
+    secrets.into_iter().collect()
+}
+
+fn base_url(map: &mut MapReader<'_>, default: &str) -> Option<Url> {
+    match map.optional("base_url") {
+        Some(reader) => reader.url(false),
+        None => Url::parse(default).ok(),
+    }
+}

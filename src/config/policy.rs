@@ -1,0 +1,150 @@
+//! The `policy` section, decoded to what the gate compiles. Whether globs and conditions compile is the gate's word.
+
+use std::time::Duration;
+
+use crate::gate::policy::{Approvers, ConfirmSource, Effect, PartialView, PolicySource, RuleSource};
+
+use super::{
+    node::{Complaint, Context, MapReader, Reader},
+    problem::ProblemKind,
+};
+
+const EFFECTS: [(&str, Effect); 3] = [("allow", Effect::Allow), ("deny", Effect::Deny), ("confirm", Effect::Confirm)];
+const LONGEST: Duration = Duration::from_secs(366 * 86_400);
+
+/// The section as it was read. What could not be read is `None`, so that rules keep their places.
+pub(super) struct PolicyDraft {
+    /// `None` when it was left out; it is then confirm.
+    pub(super) default: Option<Effect>,
+    pub(super) confirm: Option<ConfirmSource>,
+    pub(super) rules: Vec<Option<RuleSource>>,
+    /// Whether everything of it could be read.
+    pub(super) whole: bool,
+}
+
+impl PolicyDraft {
+    /// The section when it is left out: everything needs a person.
+    pub(super) fn absent() -> Self {
+        Self { default: None, confirm: Some(ConfirmSource::default()), rules: Vec::new(), whole: true }
+    }
+
+    pub(super) fn decode(reader: &Reader<'_>) -> Option<Self> {
+        let before = reader.context().count();
+        let mut map = reader.map()?;
+        let default = map.optional("default").and_then(|default| default.choice(&EFFECTS));
+        let confirm = map.optional("confirm").map(|confirm| {
+            let mut map = confirm.map()?;
+            let source = decode_confirm(&mut map, confirm.context());
+            map.finish();
+            source
+        });
+        let rules = map
+            .optional("rules")
+            .and_then(|rules| Some(rules.list()?.iter().map(decode_rule).collect()))
+            .unwrap_or_default();
+        map.finish();
+        Some(Self {
+            default,
+            confirm: confirm.unwrap_or_else(|| Some(ConfirmSource::default())),
+            rules,
+            whole: reader.context().count() == before,
+        })
+    }
+
+    /// The policy, when all of it could be read.
+    pub(super) fn source(&self) -> Option<PolicySource> {
+        if !self.whole {
+            return None;
+        }
+        Some(PolicySource {
+            default: self.default.unwrap_or(Effect::Confirm),
+            confirm: self.confirm.clone()?,
+            rules: self.rules.iter().cloned().collect::<Option<_>>()?,
+        })
+    }
+}
+
+/// The keys that a rule shares with `policy.confirm`.
+fn decode_confirm(map: &mut MapReader<'_>, cx: &Context<'_>) -> Option<ConfirmSource> {
+    let before = cx.count();
+    let span = |reader: Reader<'_>| reader.span(Duration::from_millis(1), LONGEST);
+    let source = ConfirmSource {
+        channels: map.optional("channels").and_then(|channels| channels.texts()),
+        approvers: map.optional("approvers").and_then(|approvers| decode_approvers(&approvers)),
+        quorum: map.optional("quorum").and_then(|quorum| quorum.integer(1, 1000)),
+        deny_threshold: map.optional("deny_threshold").and_then(|threshold| threshold.integer(1, 1000)),
+        self_approval: map.optional("self_approval").and_then(|allowed| allowed.boolean()),
+        timeout: map.optional("timeout").and_then(span),
+        permit_ttl: map.optional("permit_ttl").and_then(span),
+        partial_view: map
+            .optional("partial_view")
+            .and_then(|view| view.choice(&[("reject", PartialView::Reject), ("approve", PartialView::Approve)])),
+    };
+    (cx.count() == before).then_some(source)
+}
+
+fn decode_approvers(reader: &Reader<'_>) -> Option<Approvers> {
+    let mut map = reader.map()?;
+    let (roles, operators) = (map.optional("roles"), map.optional("operators"));
+    let nobody = roles.is_none() && operators.is_none();
+    let roles = roles.map(|roles| roles.texts());
+    let operators = operators.map(|operators| operators.texts());
+    map.finish();
+    if nobody {
+        reader.complain(
+            Complaint::new(ProblemKind::NobodyDecides, "names neither a role nor an operator: nobody could decide")
+                .accepted("{roles: [ROLE], operators: [ID]}, at least one of the two")
+                .remedy("name who may decide"),
+        );
+        return None;
+    }
+    Some(Approvers { roles: roles.unwrap_or(Some(Vec::new()))?, operators: operators.unwrap_or(Some(Vec::new()))? })
+}
+
+fn decode_rule(reader: &Reader<'_>) -> Option<RuleSource> {
+    let cx = reader.context();
+    let before = cx.count();
+    let mut map = reader.map()?;
+    let name = map.required("name").and_then(|name| name.line(128));
+    let tools = map.required("tools").and_then(|tools| tools.texts());
+    let when = map.optional("when").and_then(|when| when.text());
+    let effect = map.required("effect").and_then(|effect| effect.choice(&EFFECTS));
+    let reason = map.optional("reason").and_then(|reason| reason.text());
+    let orgs = map.optional("orgs").and_then(|orgs| orgs.texts());
+    let redact = map.optional("redact").and_then(|redact| decode_pointers(&redact));
+    let trust_asserted = map.optional("trust_asserted").and_then(|trust| trust.boolean());
+    let verified_requester = map.optional("verified_requester").and_then(|verified| verified.boolean());
+    let confirm = decode_confirm(&mut map, cx);
+    map.finish();
+    if cx.count() != before {
+        return None;
+    }
+    Some(RuleSource {
+        name: name?,
+        tools: tools?,
+        when,
+        effect: effect?,
+        reason,
+        orgs,
+        redact: redact.unwrap_or_default(),
+        trust_asserted: trust_asserted.unwrap_or(false),
+        verified_requester: verified_requester.unwrap_or(false),
+        confirm: confirm?,
+    })
+}
+
+/// JSON pointers (RFC 6901) below the root: a pointer that is misspelt would hide nothing.
+fn decode_pointers(reader: &Reader<'_>) -> Option<Vec<String>> {
+    let pointers = reader.texts_or_none()?;
+    let well_formed = |pointer: &str| {
+        pointer.starts_with('/') && pointer.split('~').skip(1).all(|tail| tail.starts_with(['0', '1']))
+    };
+    let mut good = true;
+    for (item, pointer) in reader.list()?.iter().zip(&pointers) {
+        if !well_formed(pointer) {
+            good = false;
+            item.bad_value("a JSON pointer such as /card/number", "begin it with /; write ~ as ~0 and / in a name as ~1");
+        }
+    }
+    good.then_some(pointers)
+}

@@ -1,0 +1,81 @@
+//! The `server` section: where it listens, how it is named from outside, and its key.
+
+use std::path::PathBuf;
+
+use super::{
+    address::{ACCEPTED, Listen, PublicUrl},
+    node::{Complaint, Context, Reader},
+    problem::ProblemKind,
+    server_key::ServerKey,
+    yaml::Value,
+};
+
+/// The `server` section.
+#[derive(Debug, Clone)]
+pub struct ServerConfig {
+    /// Where it listens.
+    pub listen: Listen,
+    /// How the outside names it; needed for links in cards and for a Host other than the listen address.
+    pub public_url: Option<PublicUrl>,
+    /// Where its key is.
+    pub key: KeySource,
+}
+
+/// Where the server's key comes from.
+#[derive(Debug, Clone)]
+pub enum KeySource {
+    /// A file, made at the first start.
+    File(PathBuf),
+    /// Given in the configuration or the environment.
+    Given(ServerKey),
+}
+
+impl ServerConfig {
+    /// The section when it is left out.
+    pub(super) fn absent(cx: &Context<'_>) -> Self {
+        Self { listen: Listen::DEFAULT, public_url: None, key: default_key(cx) }
+    }
+
+    pub(super) fn decode(reader: &Reader<'_>) -> Option<Self> {
+        let cx = reader.context();
+        let before = cx.count();
+        let mut map = reader.map()?;
+        let listen = map.optional("listen").map(|listen| listen.parsed::<Listen>(ACCEPTED));
+        let public_url = map.optional("public_url").and_then(|url| PublicUrl::read(&url));
+        let key = map.optional("key").map(|key| decode_key(&key));
+        map.finish();
+        let listen = listen.unwrap_or(Some(Listen::DEFAULT))?;
+        if listen.is_unspecified() && public_url.is_none() {
+            reader.warn("listens on every address without a `public_url`: only requests that name the bound address are answered");
+        }
+        let key = key.unwrap_or_else(|| Some(default_key(cx)))?;
+        (cx.count() == before).then_some(Self { listen, public_url, key })
+    }
+}
+
+fn default_key(cx: &Context<'_>) -> KeySource {
+    KeySource::File(cx.resolve("gatepost.key"))
+}
+
+/// `{file: PATH}` names a file that may not exist yet; any other source must hold the key now.
+fn decode_key(reader: &Reader<'_>) -> Option<KeySource> {
+    if matches!(reader.value(), Value::Map(_)) {
+        let mut map = reader.map()?;
+        if map.has("file") && !map.has("env") {
+            let path = map.required("file").and_then(|file| file.path_value());
+            map.finish();
+            return path.map(KeySource::File);
+        }
+    }
+    let secret = reader.secret()?;
+    match ServerKey::from_hex(secret.expose()) {
+        Some(key) => Some(KeySource::Given(key)),
+        None => {
+            reader.complain(
+                Complaint::new(ProblemKind::BadSecret, "the server's key is not 64 hexadecimal digits (32 bytes)")
+                    .remedy("use {file: gatepost.key}, which is made at the first start, or 32 random bytes in hex"),
+            );
+            None
+        }
+    }
+}
