@@ -1,1 +1,200 @@
-//! Filled next.
+//! What becomes of a verified interaction.
+
+use gatepost_channel::{
+    ButtonToken, ButtonValue, Click, Decision, HttpAnswer, Inbound, Refusal, UtcMillis, Verifier,
+};
+use serde_json::{Value, json};
+
+use crate::callback::AppId;
+use crate::fixture::{NOW, SECRET, interaction, press, signed, verifier, verify};
+
+fn click(payload: &Value) -> Click {
+    match verify(&interaction(payload)) {
+        Ok(Inbound::Click(click)) => click,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn with(pointer: &str, value: Value) -> Value {
+    let mut payload = press();
+    *payload.pointer_mut(pointer).unwrap() = value;
+    payload
+}
+
+fn without(parent: &str, key: &str) -> Value {
+    let mut payload = press();
+    payload
+        .pointer_mut(parent)
+        .unwrap()
+        .as_object_mut()
+        .unwrap()
+        .remove(key);
+    payload
+}
+
+#[test]
+fn a_press_is_read_whole() {
+    let click = click(&press());
+    assert_eq!(click.app.as_deref(), Some("A0DEMO0001"));
+    assert_eq!(
+        (click.chat.as_str(), click.message.as_str()),
+        ("C0APPROVE1", "1795953000.000100")
+    );
+    assert_eq!(click.user.ids, ["U0AAAA1111"]);
+    assert_eq!(click.user.tenant.as_deref(), Some("T0DEMO0001"));
+    assert_eq!(click.decision, Decision::Approve);
+    assert_eq!(
+        click.button,
+        Some(ButtonValue {
+            token: ButtonToken::new([0xa5; 16]),
+            revision: 2
+        })
+    );
+    assert_eq!(click.replay_key.len(), 64);
+}
+
+#[test]
+fn the_replay_key_names_the_press_and_nothing_else() {
+    let first = click(&press()).replay_key;
+    assert_eq!(first, click(&with("/message/text", json!("other"))).replay_key);
+    for (pointer, value) in [
+        ("/actions/0/action_ts", "1795953601.000000"),
+        ("/actions/0/action_id", "reject"),
+        ("/actions/0/value", "g1.a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5.3"),
+        ("/container/message_ts", "1795953000.000200"),
+        ("/user/id", "U0BBBB2222"),
+        ("/team/id", "T0OTHER001"),
+    ] {
+        assert_ne!(first, click(&with(pointer, json!(value))).replay_key, "{pointer}");
+    }
+}
+
+#[test]
+fn the_clicker_comes_from_their_own_workspace() {
+    let guest = with("/user/team_id", json!("T0GUEST001"));
+    assert_eq!(click(&guest).user.tenant.as_deref(), Some("T0GUEST001"));
+    let grid = with("/team", Value::Null);
+    assert_eq!(click(&grid).user.tenant.as_deref(), Some("T0DEMO0001"));
+    let old = without("/user", "team_id");
+    assert_eq!(click(&old).user.tenant.as_deref(), Some("T0DEMO0001"));
+    let enterprise = with("/user/id", json!("W0FAKE0001"));
+    assert_eq!(click(&enterprise).user.ids, ["W0FAKE0001"]);
+}
+
+#[test]
+fn a_foreign_value_is_no_button_of_ours() {
+    for value in [json!("cr_0002"), json!(null), json!(7), json!("批准")] {
+        assert_eq!(click(&with("/actions/0/value", value)).button, None);
+    }
+}
+
+#[test]
+fn the_message_is_found_beside_a_bare_container() {
+    let payload = with("/container", json!({ "type": "something_new" }));
+    let click = click(&payload);
+    assert_eq!(
+        (click.chat.as_str(), click.message.as_str()),
+        ("C0APPROVE1", "1795953000.000100")
+    );
+}
+
+#[test]
+fn what_is_missing_or_odd_is_unreadable() {
+    for (payload, reason) in [
+        (without("", "type"), "payload_incomplete"),
+        (without("/user", "id"), "payload_incomplete"),
+        (without("", "container"), "payload_incomplete"),
+        (with("/actions", json!([])), "payload_incomplete"),
+        (without("", "api_app_id"), "payload_incomplete"),
+        (with("/user/id", json!("U0\u{0}")), "id_malformed"),
+        (with("/user/id", json!("")), "id_malformed"),
+        (with("/user/id", json!(["U0AAAA1111"])), "id_malformed"),
+        (
+            with("/container/message_ts", json!(1_795_953_000)),
+            "id_malformed",
+        ),
+        (
+            with("/container/channel_id", json!("C".repeat(300))),
+            "id_malformed",
+        ),
+    ] {
+        assert_eq!(
+            verify(&interaction(&payload)),
+            Err(Refusal::unreadable(reason)),
+            "{payload}"
+        );
+    }
+}
+
+#[test]
+fn everything_else_is_acknowledged_and_dropped() {
+    for (payload, expected) in [
+        (
+            with("/actions/0/action_id", json!("show_everything")),
+            "other_action",
+        ),
+        (with("/actions/0/action_id", json!("Approve")), "other_action"),
+        (
+            json!({ "type": "view_submission", "user": { "id": "U1" } }),
+            "view",
+        ),
+        (json!({ "type": "shortcut" }), "shortcut"),
+        (json!({ "type": "something_new" }), "unknown_interaction"),
+    ] {
+        let judged = verify(&interaction(&payload)).unwrap();
+        assert_eq!(
+            judged,
+            Inbound::Ignored {
+                answer: HttpAnswer::empty(),
+                why: expected
+            }
+        );
+    }
+    let mut view = with("/container", json!({ "type": "view", "view_id": "V1" }));
+    view.as_object_mut()
+        .unwrap()
+        .retain(|key, _| key != "message" && key != "channel");
+    assert!(matches!(
+        verify(&interaction(&view)),
+        Ok(Inbound::Ignored {
+            why: "not_on_a_message",
+            ..
+        })
+    ));
+}
+
+#[test]
+fn a_form_has_one_payload_and_a_known_type() {
+    let twice = signed(
+        SECRET,
+        "application/x-www-form-urlencoded",
+        b"payload=%7B%7D&payload=%7B%7D",
+    );
+    assert_eq!(verify(&twice), Err(Refusal::unreadable("payload_duplicated")));
+    let plain = signed(SECRET, "text/plain", b"payload=%7B%7D");
+    assert_eq!(verify(&plain), Err(Refusal::unreadable("content_type")));
+    let latin = signed(SECRET, "application/x-www-form-urlencoded", b"payload=\xe9");
+    assert_eq!(verify(&latin), Err(Refusal::unreadable("not_utf8")));
+    let charset = signed(
+        SECRET,
+        "Application/X-WWW-Form-Urlencoded; charset=utf-8",
+        b"command=%2Fapprovals",
+    );
+    assert!(matches!(
+        verify(&charset),
+        Ok(Inbound::Ignored {
+            why: "slash_command",
+            ..
+        })
+    ));
+}
+
+#[test]
+fn without_a_configured_app_the_secret_proves_it() {
+    let judged = verifier(&[SECRET], AppId::Proven("fingerprint".into()))
+        .verify(&interaction(&press()), UtcMillis::from_secs(NOW));
+    match judged {
+        Ok(Inbound::Click(click)) => assert_eq!(click.app.as_deref(), Some("fingerprint")),
+        other => panic!("{other:?}"),
+    }
+}

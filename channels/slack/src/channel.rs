@@ -10,6 +10,7 @@ use gatepost_channel::{
 };
 use sha2::{Digest, Sha256};
 
+use crate::callback::AppId;
 use crate::client::Api;
 use crate::config::{ConfigError, SlackConfig};
 use crate::verify::SlackVerifier;
@@ -31,9 +32,13 @@ impl SlackApp {
     pub fn new(config: &SlackConfig, http: reqwest::Client) -> Result<Arc<Self>, ConfigError> {
         config.validate()?;
         let key = app_key(config);
+        let app = match config.app_id {
+            Some(_) => AppId::Named,
+            None => AppId::Proven(key.id.clone()),
+        };
         Ok(Arc::new(Self {
             api: Api::new(config, http)?,
-            verifier: SlackVerifier::new(&config.signing_secrets, config.app_id.clone(), &key.id)?,
+            verifier: SlackVerifier::new(&config.signing_secrets, app)?,
             key,
         }))
     }

@@ -57,6 +57,23 @@ impl Arguments<'_> {
     }
 }
 
+/// Arguments of every method that writes: no name or address in the top-level text is made into a link. Left out of an edit,
+/// Slack would fall back to its defaults.
+#[derive(Debug, Serialize)]
+pub(crate) struct Literally {
+    parse: &'static str,
+    link_names: bool,
+}
+
+impl Default for Literally {
+    fn default() -> Self {
+        Self {
+            parse: "none",
+            link_names: false,
+        }
+    }
+}
+
 impl Api {
     pub(crate) fn new(config: &SlackConfig, http: reqwest::Client) -> Result<Self, ConfigError> {
         Ok(Self {

@@ -7,7 +7,7 @@
 //! 3. `blocks`, `card`: the parts of Block Kit that are used, and the layout of a card within Slack's limits.
 //! 4. `client`, `error`, `wait`: one call to the Web API, and what its failure means.
 //! 5. `post`, `notice`, `check`: what is done with such calls.
-//! 6. [`verify`], `callback`: from raw bytes to a click.
+//! 6. `verify`, `callback`: from raw bytes to a click.
 //!
 //! Untrusted text is written only into `plain_text` objects with `emoji: false` and into preformatted rich text, where Slack
 //! reads no markup, mention or link. Facts are from Slack's method reference and request-signing guide.
@@ -22,20 +22,27 @@ pub mod config;
 mod error;
 mod notice;
 mod post;
-pub mod verify;
+mod verify;
 mod wait;
 
 pub use channel::{SlackApp, SlackChannel};
 pub use config::{ConfigError, SlackConfig};
-pub use verify::SlackVerifier;
 
 #[cfg(test)]
 mod callback_tests;
 #[cfg(test)]
 mod card_tests;
 #[cfg(test)]
+mod check_tests;
+#[cfg(test)]
 mod client_tests;
 #[cfg(test)]
+mod error_tests;
+#[cfg(test)]
+mod fake_api;
+#[cfg(test)]
 mod fixture;
+#[cfg(test)]
+mod post_tests;
 #[cfg(test)]
 mod verify_tests;

@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::blocks::{self, Block};
 use crate::channel::SlackChannel;
-use crate::client::Arguments;
+use crate::client::{Arguments, Literally};
 use crate::error::CallError;
 
 /// A notice is a sentence or two.
@@ -19,8 +19,8 @@ struct Notice<'a> {
     user: &'a str,
     text: String,
     blocks: [Block; 1],
-    parse: &'static str,
-    link_names: bool,
+    #[serde(flatten)]
+    literally: Literally,
 }
 
 #[async_trait]
@@ -31,8 +31,7 @@ impl PrivateNotice for SlackChannel {
             user,
             text: blocks::escape(blocks::start(text.as_str(), NOTICE)),
             blocks: [Block::line(text.as_str(), NOTICE)],
-            parse: "none",
-            link_names: false,
+            literally: Literally::default(),
         };
         let arguments = Arguments::json(&notice).map_err(CallError::of_edit)?;
         self.app

@@ -4,7 +4,7 @@ use gatepost_channel::{Actions, Card, Failure, MessageRef, PostKey, Posted};
 use serde::Serialize;
 
 use crate::card::{self, Message};
-use crate::client::{Answer, Api, Arguments};
+use crate::client::{Answer, Api, Arguments, Literally};
 use crate::error::CallError;
 
 /// Posts the card to `chat`.
@@ -61,9 +61,9 @@ struct Posting<'a> {
     channel: &'a str,
     #[serde(flatten)]
     message: &'a Message,
-    parse: &'static str,
+    #[serde(flatten)]
+    literally: Literally,
     mrkdwn: bool,
-    link_names: bool,
     unfurl_links: bool,
     unfurl_media: bool,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -102,8 +102,8 @@ struct Editing<'a> {
     ts: &'a str,
     #[serde(flatten)]
     message: &'a Message,
-    parse: &'static str,
-    link_names: bool,
+    #[serde(flatten)]
+    literally: Literally,
 }
 
 async fn send(
@@ -115,9 +115,8 @@ async fn send(
     let posting = Posting {
         channel: chat,
         message,
-        parse: "none",
+        literally: Literally::default(),
         mrkdwn: false,
-        link_names: false,
         unfurl_links: false,
         unfurl_media: false,
         metadata,
@@ -130,8 +129,7 @@ async fn replace(api: &Api, at: &MessageRef, message: &Message) -> Result<Answer
         channel: &at.chat,
         ts: &at.message,
         message,
-        parse: "none",
-        link_names: false,
+        literally: Literally::default(),
     };
     api.call("chat.update", Arguments::json(&editing)?).await
 }

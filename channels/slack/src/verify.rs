@@ -8,7 +8,7 @@ use hmac::{Hmac, KeyInit, Mac};
 use sha2::Sha256;
 use subtle::{Choice, ConstantTimeEq};
 
-use crate::callback;
+use crate::callback::{self, AppId};
 use crate::config::ConfigError;
 
 /// How far a timestamp may lie from now, on either side and inclusive, in seconds.
@@ -20,15 +20,14 @@ const SIGNATURE: &str = "x-slack-signature";
 const TIMESTAMP: &str = "x-slack-request-timestamp";
 
 /// Verifies the callbacks of one app.
-pub struct SlackVerifier {
+pub(crate) struct SlackVerifier {
     keys: Vec<Hmac<Sha256>>,
-    app: callback::AppId,
+    app: AppId,
 }
 
 impl SlackVerifier {
-    /// A verifier that takes any of `secrets`, each tried on every request, so that a secret can be rotated. `app_id` is the
-    /// configured id, which a click must then name; without one the secret alone proves the app, and clicks carry `app_key`.
-    pub fn new(secrets: &[Secret], app_id: Option<String>, app_key: &str) -> Result<Self, ConfigError> {
+    /// A verifier that takes any of `secrets`, each tried on every request, so that a secret can be rotated.
+    pub(crate) fn new(secrets: &[Secret], app: AppId) -> Result<Self, ConfigError> {
         if secrets.is_empty() {
             return Err(ConfigError::NoSigningSecret);
         }
@@ -37,10 +36,6 @@ impl SlackVerifier {
             .map(|secret| Hmac::new_from_slice(secret.expose().as_bytes()))
             .collect::<Result<_, _>>()
             .map_err(|_| ConfigError::SigningSecret)?;
-        let app = match app_id {
-            Some(_) => callback::AppId::Named,
-            None => callback::AppId::Proven(app_key.to_owned()),
-        };
         Ok(Self { keys, app })
     }
 

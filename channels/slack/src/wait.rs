@@ -9,7 +9,7 @@ use serde_json::Value;
 /// A wait of zero would make a tight loop.
 const FLOOR: Duration = Duration::from_secs(1);
 /// A wait beyond any request's patience helps nobody; the next attempt is told again.
-const CAP: Duration = Duration::from_secs(300);
+const CAP: Duration = Duration::from_mins(5);
 
 /// The wait that a 429 asks for, in its header or else in its JSON body; `None` when it says nothing readable.
 pub(crate) fn asked(headers: &HeaderMap, body: &[u8]) -> Option<Duration> {
