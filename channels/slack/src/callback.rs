@@ -127,8 +127,18 @@ pub(crate) fn read_interaction(payload: &Value, app: &AppId) -> Result<Inbound, 
 fn read_press(payload: &Value, app: &AppId) -> Result<Inbound, Refusal> {
     let incomplete = Refusal::unreadable("payload_incomplete");
     let user = id(payload, "/user/id")?.ok_or(incomplete)?;
-    let action_id = payload
-        .pointer("/actions/0/action_id")
+    let actions = payload
+        .get("actions")
+        .and_then(Value::as_array)
+        .ok_or(incomplete)?;
+    let action = match actions.as_slice() {
+        [] => return Err(incomplete),
+        [action] => action,
+        // Slack sends one; of several, choosing would be guessing.
+        _ => return Err(Refusal::unreadable("actions_ambiguous")),
+    };
+    let action_id = action
+        .get("action_id")
         .and_then(Value::as_str)
         .ok_or(incomplete)?;
     payload
@@ -147,10 +157,7 @@ fn read_press(payload: &Value, app: &AppId) -> Result<Inbound, Refusal> {
     let (Some(message), Some(chat)) = (message, chat) else {
         return Ok(ignored("not_on_a_message"));
     };
-    let value = payload
-        .pointer("/actions/0/value")
-        .and_then(Value::as_str)
-        .unwrap_or_default();
+    let value = action.get("value").and_then(Value::as_str).unwrap_or_default();
     // The clicker's own workspace: in a shared conversation `team` is where the app lives, not where the person comes from.
     let tenant = first(payload, &["/user/team_id", "/team/id", "/enterprise/id"])?;
     let app = match app {

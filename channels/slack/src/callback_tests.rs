@@ -105,6 +105,17 @@ fn what_is_missing_or_odd_is_unreadable() {
         (without("/user", "id"), "payload_incomplete"),
         (without("", "container"), "payload_incomplete"),
         (with("/actions", json!([])), "payload_incomplete"),
+        (
+            with(
+                "/actions",
+                json!([{ "action_id": "reject" }, { "action_id": "approve" }]),
+            ),
+            "actions_ambiguous",
+        ),
+        (
+            with("/actions", json!([{ "value": "approve" }])),
+            "payload_incomplete",
+        ),
         (without("", "api_app_id"), "payload_incomplete"),
         (with("/user/id", json!("U0\u{0}")), "id_malformed"),
         (with("/user/id", json!("")), "id_malformed"),

@@ -21,8 +21,8 @@ pub struct SlackConfig {
     pub channel: String,
     /// The app's id, `A…`. When given, a click must name it.
     pub app_id: Option<String>,
-    /// The workspaces or Grid organisations whose people may click; empty: no restriction here. The operators' identities
-    /// decide either way.
+    /// The workspaces whose people may click, as a click names the person's own (`user.team_id`); empty: no restriction here.
+    /// The operators' identities decide either way.
     pub teams: Vec<String>,
 }
 
@@ -56,8 +56,8 @@ pub enum ConfigError {
     /// Not the id of an app.
     #[error("app_id: needs the app's id (A…, Basic Information)")]
     AppId,
-    /// Not the id of a workspace or organisation.
-    #[error("teams: needs ids of workspaces (T…) or Grid organisations (E…)")]
+    /// Not the id of a workspace.
+    #[error("teams: needs ids of workspaces (T…), not their names")]
     Teams,
     /// Two channels were to share an app that they do not share.
     #[error("bot_token: the channel belongs to another app than the one it was given")]
