@@ -1,0 +1,1 @@
+//! The fakes themselves: each refuses what its platform refuses.

@@ -1,0 +1,18 @@
+//! What the integration tests stand on: fake platforms, a scripted model, a counting tool, the real program.
+//!
+//! Read in this order: [`loopback`] serves, [`clock`] tells the time of the fakes, [`fault`] breaks them on demand,
+//! [`platform_request`] is a callback as a platform sends it; then one module per fake, [`program`] and [`pg`].
+
+pub mod clock;
+pub mod fake_feishu;
+pub mod fake_model;
+pub mod fake_slack;
+pub mod fake_tool;
+pub mod fault;
+pub mod limiter;
+pub mod loopback;
+pub mod news;
+pub mod pg;
+pub mod platform_request;
+pub mod program;
+pub mod temp_dir;
