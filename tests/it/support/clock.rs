@@ -14,18 +14,26 @@ pub struct Clock {
 impl Clock {
     /// The machine's clock, plus whatever the test adds. For tests against the real program.
     pub fn running() -> Self {
-        Self { runs: true, offset_ms: Arc::default() }
+        Self {
+            runs: true,
+            offset_ms: Arc::default(),
+        }
     }
 
     /// A clock that stands at `unix_seconds` until the test moves it.
     pub fn standing_at(unix_seconds: i64) -> Self {
-        Self { runs: false, offset_ms: Arc::new(AtomicI64::new(unix_seconds * 1000)) }
+        Self {
+            runs: false,
+            offset_ms: Arc::new(AtomicI64::new(unix_seconds * 1000)),
+        }
     }
 
     /// Milliseconds since 1970.
     pub fn now_ms(&self) -> i64 {
         let base = if self.runs {
-            let since = SystemTime::now().duration_since(UNIX_EPOCH).expect("a clock after 1970");
+            let since = SystemTime::now()
+                .duration_since(UNIX_EPOCH)
+                .expect("a clock after 1970");
             i64::try_from(since.as_millis()).expect("a clock before the year 292 million")
         } else {
             0

@@ -67,16 +67,24 @@ impl FakeModel {
     /// A model without a script.
     pub async fn start() -> Self {
         let shared = Arc::new(Shared::default());
-        let router =
-            Router::new().route("/v1/chat/completions", post(serve)).with_state(Arc::clone(&shared));
+        let router = Router::new()
+            .route("/v1/chat/completions", post(serve))
+            .with_state(Arc::clone(&shared));
         let server = Server::start(router).await;
-        Self { base_url: server.url("/v1"), shared, _server: server }
+        Self {
+            base_url: server.url("/v1"),
+            shared,
+            _server: server,
+        }
     }
 
     /// Plays `turns` in each conversation of which some user or system message holds `mark` (an empty mark: in all).
     /// The first script that fits is played.
     pub fn script(&self, mark: &str, turns: Vec<Turn>) {
-        self.shared.scripts.lock().unwrap().push(Script { mark: mark.to_owned(), turns });
+        self.shared.scripts.lock().unwrap().push(Script {
+            mark: mark.to_owned(),
+            turns,
+        });
     }
 
     /// The next request meets this fault.
@@ -92,7 +100,10 @@ impl FakeModel {
     /// Waits until the model was asked `count` times.
     pub async fn wait_for_requests(&self, count: usize, patience: Duration) -> Vec<Value> {
         let look = || Some(self.requests()).filter(|requests| requests.len() >= count);
-        self.shared.news.until(&format!("{count} model requests"), patience, look).await
+        self.shared
+            .news
+            .until(&format!("{count} model requests"), patience, look)
+            .await
     }
 }
 
@@ -103,12 +114,17 @@ async fn serve(State(shared): State<Arc<Shared>>, body: Bytes) -> Response {
     let answer = shared.faults.around("completion", || {
         let (status, body) = match next_turn(&shared, &request) {
             Ok((number, turn)) => (200, completion(number, &turn)),
-            Err(problem) => {
-                (400, json!({"error": {"message": problem, "type": "invalid_request_error", "code": null}}))
-            }
+            Err(problem) => (
+                400,
+                json!({"error": {"message": problem, "type": "invalid_request_error", "code": null}}),
+            ),
         };
-        let answer = Response::builder().status(status).header("content-type", "application/json");
-        answer.body(Body::from(body.to_string())).expect("a plain response")
+        let answer = Response::builder()
+            .status(status)
+            .header("content-type", "application/json");
+        answer
+            .body(Body::from(body.to_string()))
+            .expect("a plain response")
     });
     answer.await
 }
@@ -120,7 +136,10 @@ fn next_turn(shared: &Shared, request: &Value) -> Result<(usize, Turn), String> 
         return Err("this fake does not stream yet".to_owned());
     }
     check_history(messages)?;
-    let number = messages.iter().filter(|message| message["role"] == "assistant").count();
+    let number = messages
+        .iter()
+        .filter(|message| message["role"] == "assistant")
+        .count();
     let said = |mark: &str| {
         let marked = |message: &Value| {
             (message["role"] == "user" || message["role"] == "system")
@@ -129,8 +148,14 @@ fn next_turn(shared: &Shared, request: &Value) -> Result<(usize, Turn), String> 
         messages.iter().any(marked)
     };
     let scripts = shared.scripts.lock().unwrap();
-    let script = scripts.iter().find(|script| said(&script.mark)).ok_or("no script fits this conversation")?;
-    let turn = script.turns.get(number).ok_or_else(|| format!("the script has no turn {number}"))?;
+    let script = scripts
+        .iter()
+        .find(|script| said(&script.mark))
+        .ok_or("no script fits this conversation")?;
+    let turn = script
+        .turns
+        .get(number)
+        .ok_or_else(|| format!("the script has no turn {number}"))?;
     Ok((number, turn.clone()))
 }
 
@@ -142,18 +167,27 @@ fn check_history(messages: &[Value]) -> Result<(), String> {
         if message["role"] == "tool" {
             let id = message["tool_call_id"].as_str().unwrap_or_default();
             if !open.remove(id) {
-                return Err(format!("messages[{index}]: tool result `{id}` does not follow its tool call"));
+                return Err(format!(
+                    "messages[{index}]: tool result `{id}` does not follow its tool call"
+                ));
             }
             continue;
         }
         if let Some(id) = open.first() {
-            return Err(format!("messages[{index}]: tool call `{id}` has no result before it"));
+            return Err(format!(
+                "messages[{index}]: tool call `{id}` has no result before it"
+            ));
         }
         for call in message["tool_calls"].as_array().into_iter().flatten() {
-            let id = call["id"].as_str().filter(|id| !id.is_empty()).ok_or("a tool call has no id")?;
+            let id = call["id"]
+                .as_str()
+                .filter(|id| !id.is_empty())
+                .ok_or("a tool call has no id")?;
             let arguments = call["function"]["arguments"].as_str().unwrap_or("no text");
             if !serde_json::from_str::<Value>(arguments).is_ok_and(|value| value.is_object()) {
-                return Err(format!("messages[{index}]: the arguments of `{id}` are not the text of a JSON object"));
+                return Err(format!(
+                    "messages[{index}]: the arguments of `{id}` are not the text of a JSON object"
+                ));
             }
             if !seen.insert(id.to_owned()) {
                 return Err(format!("messages[{index}]: duplicate tool call id `{id}`"));
@@ -182,7 +216,10 @@ fn completion(number: usize, turn: &Turn) -> Value {
                     })
                 })
                 .collect();
-            (json!({"role": "assistant", "content": null, "tool_calls": calls}), "tool_calls")
+            (
+                json!({"role": "assistant", "content": null, "tool_calls": calls}),
+                "tool_calls",
+            )
         }
     };
     json!({

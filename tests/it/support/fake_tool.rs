@@ -47,7 +47,10 @@ impl FakeTool {
     pub async fn start() -> Self {
         let shared = Arc::new(Shared::default());
         let router = Router::new().fallback(serve).with_state(Arc::clone(&shared));
-        Self { shared, server: Server::start(router).await }
+        Self {
+            shared,
+            server: Server::start(router).await,
+        }
     }
 
     /// The URL of a path, for the tool's configuration.
@@ -57,7 +60,11 @@ impl FakeTool {
 
     /// What `path` answers from now on.
     pub fn answer(&self, path: &str, status: u16, body: Value) {
-        self.shared.answers.lock().unwrap().insert(path.to_owned(), (status, body));
+        self.shared
+            .answers
+            .lock()
+            .unwrap()
+            .insert(path.to_owned(), (status, body));
     }
 
     /// The next call of `path` meets this fault, after it was counted.
@@ -67,13 +74,23 @@ impl FakeTool {
 
     /// The calls of `path` so far, whatever was answered.
     pub fn calls(&self, path: &str) -> Vec<ToolCall> {
-        self.shared.calls.lock().unwrap().iter().filter(|call| call.path == path).cloned().collect()
+        self.shared
+            .calls
+            .lock()
+            .unwrap()
+            .iter()
+            .filter(|call| call.path == path)
+            .cloned()
+            .collect()
     }
 
     /// Waits until `path` was called `count` times.
     pub async fn wait_for_calls(&self, path: &str, count: usize, patience: Duration) -> Vec<ToolCall> {
         let look = || Some(self.calls(path)).filter(|calls| calls.len() >= count);
-        self.shared.news.until(&format!("{count} calls of {path}"), patience, look).await
+        self.shared
+            .news
+            .until(&format!("{count} calls of {path}"), patience, look)
+            .await
     }
 }
 
@@ -85,7 +102,10 @@ async fn serve(
     body: Bytes,
 ) -> Response {
     let path = uri.path().to_owned();
-    let key = headers.get("idempotency-key").and_then(|value| value.to_str().ok()).map(str::to_owned);
+    let key = headers
+        .get("idempotency-key")
+        .and_then(|value| value.to_str().ok())
+        .map(str::to_owned);
     shared.calls.lock().unwrap().push(ToolCall {
         method: method.to_string(),
         path: path.clone(),
@@ -96,8 +116,12 @@ async fn serve(
     let answer = shared.faults.around(&path, || {
         let set = shared.answers.lock().unwrap().get(&path).cloned();
         let (status, body) = set.unwrap_or_else(|| (200, json!({"ok": true})));
-        let answer = Response::builder().status(status).header("content-type", "application/json");
-        answer.body(Body::from(body.to_string())).expect("a plain response")
+        let answer = Response::builder()
+            .status(status)
+            .header("content-type", "application/json");
+        answer
+            .body(Body::from(body.to_string()))
+            .expect("a plain response")
     });
     answer.await
 }

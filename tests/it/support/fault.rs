@@ -28,14 +28,20 @@ impl Door {
 
     async fn pass(&self) {
         let mut seen = self.0.subscribe();
-        seen.wait_for(|open| *open).await.expect("this door holds its sender");
+        seen.wait_for(|open| *open)
+            .await
+            .expect("this door holds its sender");
     }
 }
 
 #[derive(Clone, Debug)]
 enum Outcome {
     Usual,
-    Answer { status: u16, headers: Vec<(String, String)>, body: String },
+    Answer {
+        status: u16,
+        headers: Vec<(String, String)>,
+        body: String,
+    },
     Silence,
     Cut,
 }
@@ -51,7 +57,12 @@ pub struct Fault {
 
 impl Fault {
     fn new(outcome: Outcome) -> Self {
-        Self { takes_effect: false, behind: None, after: Duration::ZERO, outcome }
+        Self {
+            takes_effect: false,
+            behind: None,
+            after: Duration::ZERO,
+            outcome,
+        }
     }
 
     /// A JSON answer; the call has no effect.
@@ -61,7 +72,11 @@ impl Fault {
 
     /// Any text as the answer; the call has no effect.
     pub fn text(status: u16, body: &str) -> Self {
-        Self::new(Outcome::Answer { status, headers: Vec::new(), body: body.to_owned() })
+        Self::new(Outcome::Answer {
+            status,
+            headers: Vec::new(),
+            body: body.to_owned(),
+        })
     }
 
     /// The request is accepted and never answered.
@@ -76,12 +91,18 @@ impl Fault {
 
     /// The usual answer, once the test opens the door.
     pub fn held(door: &Door) -> Self {
-        Self { behind: Some(door.clone()), ..Self::new(Outcome::Usual) }
+        Self {
+            behind: Some(door.clone()),
+            ..Self::new(Outcome::Usual)
+        }
     }
 
     /// The usual answer, late by `by` of real time.
     pub fn late(by: Duration) -> Self {
-        Self { after: by, ..Self::new(Outcome::Usual) }
+        Self {
+            after: by,
+            ..Self::new(Outcome::Usual)
+        }
     }
 
     /// One more header of the answer.
@@ -106,7 +127,12 @@ pub struct Faults(Mutex<HashMap<String, VecDeque<Fault>>>);
 impl Faults {
     /// The next call of `on` that has none waiting before it meets this fault.
     pub fn push(&self, on: &str, fault: Fault) {
-        self.0.lock().unwrap().entry(on.to_owned()).or_default().push_back(fault);
+        self.0
+            .lock()
+            .unwrap()
+            .entry(on.to_owned())
+            .or_default()
+            .push_back(fault);
     }
 
     /// Runs `effect` for a call of `on`, or what waits for it.
@@ -127,12 +153,18 @@ impl Faults {
         }
         match fault.outcome {
             Outcome::Usual => unreachable!("answered above"),
-            Outcome::Answer { status, headers, body } => {
+            Outcome::Answer {
+                status,
+                headers,
+                body,
+            } => {
                 let mut answer = Response::builder().status(status);
                 for (name, value) in headers {
                     answer = answer.header(name, value);
                 }
-                answer.body(Body::from(body)).expect("a status and headers that HTTP knows")
+                answer
+                    .body(Body::from(body))
+                    .expect("a status and headers that HTTP knows")
             }
             Outcome::Silence => match std::future::pending::<Infallible>().await {},
             Outcome::Cut => broken(),
@@ -145,6 +177,8 @@ fn broken() -> Response {
     let body = futures_util::stream::once(async {
         Err::<Bytes, io::Error>(io::Error::new(io::ErrorKind::ConnectionReset, "cut by the test"))
     });
-    let answer = Response::builder().header("content-length", "1000").body(Body::from_stream(body));
+    let answer = Response::builder()
+        .header("content-length", "1000")
+        .body(Body::from_stream(body));
     answer.expect("a plain response")
 }

@@ -13,7 +13,11 @@ pub struct Limiter {
 impl Limiter {
     /// A limiter with nothing spent.
     pub fn new(interval_ms: i64, burst: i64) -> Self {
-        Self { interval_ms, burst, next_due_ms: HashMap::new() }
+        Self {
+            interval_ms,
+            burst,
+            next_due_ms: HashMap::new(),
+        }
     }
 
     /// Takes one call of `key`, or says after how many milliseconds one would be allowed.

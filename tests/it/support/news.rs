@@ -35,9 +35,7 @@ impl News {
                 bell.changed().await.expect("the fake lives as long as its test");
             }
         };
-        match tokio::time::timeout(patience, search).await {
-            Ok(found) => found,
-            Err(_) => panic!("{what}: nothing came within {patience:?}"),
-        }
+        let found = tokio::time::timeout(patience, search).await;
+        found.unwrap_or_else(|_| panic!("{what}: nothing came within {patience:?}"))
     }
 }

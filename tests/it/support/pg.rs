@@ -14,10 +14,17 @@ for example postgres://postgres@127.0.0.1:5432/postgres. `eval \"$(scripts/postg
 /// # Panics
 /// When the variable is missing or the server refuses.
 pub async fn fresh_database() -> String {
-    let Ok(maintenance) = std::env::var("GATEPOST_TEST_POSTGRES") else { panic!("{MISSING}") };
+    let Ok(maintenance) = std::env::var("GATEPOST_TEST_POSTGRES") else {
+        panic!("{MISSING}")
+    };
     let name = format!("it_{}", random_hex());
-    let mut server = PgConnection::connect(&maintenance).await.expect("the server of GATEPOST_TEST_POSTGRES");
-    server.execute(AssertSqlSafe(format!("CREATE DATABASE {name}"))).await.expect("a new database");
+    let mut server = PgConnection::connect(&maintenance)
+        .await
+        .expect("the server of GATEPOST_TEST_POSTGRES");
+    server
+        .execute(AssertSqlSafe(format!("CREATE DATABASE {name}")))
+        .await
+        .expect("a new database");
     server.close().await.expect("a clean goodbye");
     let mut url = Url::parse(&maintenance).expect("GATEPOST_TEST_POSTGRES is a URL");
     url.set_path(&name);

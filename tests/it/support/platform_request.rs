@@ -26,7 +26,11 @@ impl PlatformRequest {
         let response = request.send().await.expect("the callback address answers");
         let status = response.status().as_u16();
         let body = response.text().await.expect("an answer in UTF-8");
-        Answered { status, body, took: start.elapsed() }
+        Answered {
+            status,
+            body,
+            took: start.elapsed(),
+        }
     }
 }
 

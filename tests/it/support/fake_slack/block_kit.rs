@@ -57,7 +57,8 @@ struct Checker {
 
 impl Checker {
     fn fail(&mut self, problem: &str, pointer: &str) {
-        self.found.push(format!("[ERROR] {problem} [json-pointer:{pointer}]"));
+        self.found
+            .push(format!("[ERROR] {problem} [json-pointer:{pointer}]"));
     }
 
     fn keys(&mut self, fields: &Map<String, Value>, allowed: &[&str], at: &str) {
@@ -85,7 +86,9 @@ impl Checker {
     }
 
     fn block(&mut self, block: &Value, at: &str) {
-        let Some(fields) = block.as_object() else { return self.fail("must provide an object", at) };
+        let Some(fields) = block.as_object() else {
+            return self.fail("must provide an object", at);
+        };
         self.string(fields, "block_id", 255, false, at);
         if let Some(id) = fields.get("block_id").and_then(Value::as_str)
             && !self.block_ids.insert(id.to_owned())
@@ -130,12 +133,19 @@ impl Checker {
         at: &str,
         mut check: impl FnMut(&mut Self, &Value, &str),
     ) {
-        let list = fields.get("elements").and_then(Value::as_array).cloned().unwrap_or_default();
+        let list = fields
+            .get("elements")
+            .and_then(Value::as_array)
+            .cloned()
+            .unwrap_or_default();
         if list.is_empty() {
             self.fail("no less than 1 items allowed", &format!("{at}/elements"));
         }
         if list.len() > most {
-            self.fail(&format!("no more than {most} items allowed"), &format!("{at}/elements"));
+            self.fail(
+                &format!("no more than {most} items allowed"),
+                &format!("{at}/elements"),
+            );
         }
         for (index, element) in list.iter().enumerate() {
             check(self, element, &format!("{at}/elements/{index}"));
@@ -143,7 +153,11 @@ impl Checker {
     }
 
     fn section(&mut self, fields: &Map<String, Value>, at: &str) {
-        self.keys(fields, &["type", "block_id", "text", "fields", "accessory", "expand"], at);
+        self.keys(
+            fields,
+            &["type", "block_id", "text", "fields", "accessory", "expand"],
+            at,
+        );
         let kinds = ["plain_text", "mrkdwn"];
         match (fields.get("text"), fields.get("fields").and_then(Value::as_array)) {
             (None, None) => self.fail("missing required field: text", at),
@@ -173,18 +187,31 @@ impl Checker {
             if let Some(id) = element["action_id"].as_str()
                 && !ids.insert(id.to_owned())
             {
-                checker.fail("`action_id` must be unique within a block", &format!("{at}/action_id"));
+                checker.fail(
+                    "`action_id` must be unique within a block",
+                    &format!("{at}/action_id"),
+                );
             }
         });
     }
 
     fn element(&mut self, element: &Value, at: &str) {
-        let Some(fields) = element.as_object() else { return self.fail("must provide an object", at) };
+        let Some(fields) = element.as_object() else {
+            return self.fail("must provide an object", at);
+        };
         self.string(fields, "action_id", 255, false, at);
         match fields.get("type").and_then(Value::as_str).unwrap_or_default() {
             "button" => {
-                let known =
-                    ["type", "text", "action_id", "url", "value", "style", "confirm", "accessibility_label"];
+                let known = [
+                    "type",
+                    "text",
+                    "action_id",
+                    "url",
+                    "value",
+                    "style",
+                    "confirm",
+                    "accessibility_label",
+                ];
                 self.keys(fields, &known, at);
                 self.text_object(fields.get("text"), &["plain_text"], 75, &format!("{at}/text"));
                 self.string(fields, "value", 2000, false, at);
@@ -202,8 +229,15 @@ impl Checker {
             }
             "plain_text_input" => {
                 let known = [
-                    "type", "action_id", "initial_value", "multiline", "min_length", "max_length", "placeholder",
-                    "focus_on_load", "dispatch_action_config",
+                    "type",
+                    "action_id",
+                    "initial_value",
+                    "multiline",
+                    "min_length",
+                    "max_length",
+                    "placeholder",
+                    "focus_on_load",
+                    "dispatch_action_config",
                 ];
                 self.keys(fields, &known, at);
             }
@@ -212,16 +246,35 @@ impl Checker {
     }
 
     fn confirm(&mut self, confirm: &Value, at: &str) {
-        let Some(fields) = confirm.as_object() else { return self.fail("must provide an object", at) };
+        let Some(fields) = confirm.as_object() else {
+            return self.fail("must provide an object", at);
+        };
         self.keys(fields, &["title", "text", "confirm", "deny", "style"], at);
         for (name, most) in [("title", 100), ("confirm", 30), ("deny", 30)] {
             self.text_object(fields.get(name), &["plain_text"], most, &format!("{at}/{name}"));
         }
-        self.text_object(fields.get("text"), &["plain_text", "mrkdwn"], 300, &format!("{at}/text"));
+        self.text_object(
+            fields.get("text"),
+            &["plain_text", "mrkdwn"],
+            300,
+            &format!("{at}/text"),
+        );
     }
 
     fn input(&mut self, fields: &Map<String, Value>, at: &str) {
-        self.keys(fields, &["type", "block_id", "label", "element", "hint", "optional", "dispatch_action"], at);
+        self.keys(
+            fields,
+            &[
+                "type",
+                "block_id",
+                "label",
+                "element",
+                "hint",
+                "optional",
+                "dispatch_action",
+            ],
+            at,
+        );
         self.text_object(fields.get("label"), &["plain_text"], 2000, &format!("{at}/label"));
         match fields.get("element") {
             Some(element) => self.element(element, &format!("{at}/element")),
@@ -243,19 +296,35 @@ impl Checker {
     }
 
     fn rich_text(&mut self, element: &Value, at: &str) {
-        let Some(fields) = element.as_object() else { return self.fail("must provide an object", at) };
+        let Some(fields) = element.as_object() else {
+            return self.fail("must provide an object", at);
+        };
         let kind = fields.get("type").and_then(Value::as_str).unwrap_or_default();
         let (own, inner): (&[&str], &[&str]) = match kind {
-            "rich_text_section" => {
-                (&[], &["text", "link", "emoji", "user", "channel", "broadcast", "date", "usergroup", "color"])
-            }
+            "rich_text_section" => (
+                &[],
+                &[
+                    "text",
+                    "link",
+                    "emoji",
+                    "user",
+                    "channel",
+                    "broadcast",
+                    "date",
+                    "usergroup",
+                    "color",
+                ],
+            ),
             "rich_text_preformatted" => (&["border", "language"], &["text", "link"]),
             "rich_text_quote" => (&["border"], &["text", "link", "emoji", "user"]),
             "rich_text_list" => (&["border", "style", "indent", "offset"], &["rich_text_section"]),
             other => return self.fail(&format!("unsupported type: {other}"), &format!("{at}/type")),
         };
         self.keys(fields, &[&["type", "elements"], own].concat(), at);
-        if fields.get("border").is_some_and(|border| border != 0 && border != 1) {
+        if fields
+            .get("border")
+            .is_some_and(|border| border != 0 && border != 1)
+        {
             self.fail("must be 0 or 1", &format!("{at}/border"));
         }
         self.each(fields, 1000, at, |checker, part, at| {

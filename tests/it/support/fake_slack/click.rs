@@ -37,7 +37,10 @@ impl FakeSlack {
     /// # Panics
     /// When the message is gone or has no such button any more: no client could press it.
     pub fn click(&self, message: &Message, action_id: &str, user: &str) -> Signed {
-        let now = self.messages(&message.channel).into_iter().find(|other| other.ts == message.ts);
+        let now = self
+            .messages(&message.channel)
+            .into_iter()
+            .find(|other| other.ts == message.ts);
         let now = now.expect("the message still stands");
         self.press(&now, now.current(), action_id, user)
     }
@@ -91,7 +94,7 @@ impl FakeSlack {
 
     /// The submission of an opened modal; `values` is Slack's `state.values`.
     pub fn submit_view(&self, view: &View, values: &Value) -> Signed {
-        let mut shown = view.view.clone();
+        let mut shown = view.content.clone();
         shown["state"] = json!({"values": values});
         shown["app_installed_team_id"] = json!(TEAM);
         let document = json!({
@@ -105,14 +108,19 @@ impl FakeSlack {
 
     fn signed(&self, document: Value, carriage: Carriage) -> Signed {
         let secret = SIGNING_SECRET.to_owned();
-        Signed { document, carriage, secret, timestamp: self.clock().now_seconds() }
+        Signed {
+            document,
+            carriage,
+            secret,
+            timestamp: self.clock().now_seconds(),
+        }
     }
 }
 
 impl Signed {
     /// Signed with a secret that is not the app's.
     pub fn forged(mut self) -> Self {
-        self.secret = "not-the-signing-secret".to_owned();
+        "not-the-signing-secret".clone_into(&mut self.secret);
         self
     }
 
@@ -123,7 +131,7 @@ impl Signed {
     }
 
     /// The clicker and the workspace belong to another team.
-    pub fn from_team(self, team: &str) -> Self {
+    pub fn by_team(self, team: &str) -> Self {
         self.edit(|document| {
             document["team"]["id"] = json!(team);
             document["user"]["team_id"] = json!(team);
@@ -172,8 +180,12 @@ impl Signed {
             }
             Carriage::Fields => {
                 let fields = self.document.as_object().expect("flat fields");
-                let pairs = fields.iter().map(|(name, value)| (name, value.as_str().expect("a text")));
-                form_urlencoded::Serializer::new(String::new()).extend_pairs(pairs).finish()
+                let pairs = fields
+                    .iter()
+                    .map(|(name, value)| (name, value.as_str().expect("a text")));
+                form_urlencoded::Serializer::new(String::new())
+                    .extend_pairs(pairs)
+                    .finish()
             }
         };
         let mut mac = Hmac::<Sha256>::new_from_slice(self.secret.as_bytes()).expect("a key of any length");
@@ -181,13 +193,19 @@ impl Signed {
         let signature = format!("v0={}", hex::encode(mac.finalize().into_bytes()));
         let headers = [
             ("Content-Type", "application/x-www-form-urlencoded".to_owned()),
-            ("User-Agent", "Slackbot 1.0 (+https://api.slack.com/robots)".to_owned()),
+            (
+                "User-Agent",
+                "Slackbot 1.0 (+https://api.slack.com/robots)".to_owned(),
+            ),
             ("Accept", "application/json,*/*".to_owned()),
             ("X-Slack-Signature", signature),
             ("X-Slack-Request-Timestamp", self.timestamp.to_string()),
         ];
         let headers = headers.map(|(name, value)| (name.to_owned(), value)).to_vec();
-        PlatformRequest { headers, body: body.into_bytes() }
+        PlatformRequest {
+            headers,
+            body: body.into_bytes(),
+        }
     }
 
     /// Signs and posts it.

@@ -22,7 +22,11 @@ pub(super) struct Failure {
 
 impl From<&str> for Failure {
     fn from(error: &str) -> Self {
-        Self { error: error.to_owned(), beside: json!({}), retry_after: None }
+        Self {
+            error: error.to_owned(),
+            beside: json!({}),
+            retry_after: None,
+        }
     }
 }
 
@@ -30,7 +34,10 @@ pub(super) type Outcome = Result<Value, Failure>;
 
 /// Reads a call from query, form or JSON.
 pub(super) fn read(method: &str, query: Option<&str>, headers: &HeaderMap, body: &Bytes) -> Call {
-    let content_type = headers.get("content-type").and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let content_type = headers
+        .get("content-type")
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default();
     let mut args = Map::new();
     let mut form = |bytes: &[u8]| {
         for (name, value) in form_urlencoded::parse(bytes) {
@@ -52,7 +59,11 @@ pub(super) fn read(method: &str, query: Option<&str>, headers: &HeaderMap, body:
             args.insert(name.to_owned(), decoded);
         }
     }
-    Call { method: method.to_owned(), args: Value::Object(args), content_type: content_type.to_owned() }
+    Call {
+        method: method.to_owned(),
+        args: Value::Object(args),
+        content_type: content_type.to_owned(),
+    }
 }
 
 /// Answers a call and changes the workspace.
@@ -76,12 +87,16 @@ pub(super) fn answer(world: &mut World, call: &Call, headers: &HeaderMap, now_ms
             body
         }
     };
-    answer.body(Body::from(body.to_string())).expect("a plain response")
+    answer
+        .body(Body::from(body.to_string()))
+        .expect("a plain response")
 }
 
 fn authorise(world: &World, call: &Call, headers: &HeaderMap) -> Result<(), Failure> {
     let bearer = headers.get("authorization").and_then(|value| value.to_str().ok());
-    let token = bearer.and_then(|value| value.strip_prefix("Bearer ")).or(call.args["token"].as_str());
+    let token = bearer
+        .and_then(|value| value.strip_prefix("Bearer "))
+        .or(call.args["token"].as_str());
     match token {
         None => return Err("not_authed".into()),
         Some(token) if token != BOT_TOKEN => return Err("invalid_auth".into()),
@@ -101,7 +116,10 @@ fn authorise(world: &World, call: &Call, headers: &HeaderMap) -> Result<(), Fail
         return Ok(());
     }
     let beside = json!({"needed": needed, "provided": world.scopes.join(",")});
-    Err(Failure { beside, ..Failure::from("missing_scope") })
+    Err(Failure {
+        beside,
+        ..Failure::from("missing_scope")
+    })
 }
 
 fn carry_out(world: &mut World, call: &Call, now_ms: i64) -> Outcome {
@@ -134,7 +152,10 @@ fn carry_out(world: &mut World, call: &Call, now_ms: i64) -> Outcome {
         }
         "users.lookupByEmail" => {
             let email = text(args, "email");
-            let user = world.users.values().find(|user| user.email.eq_ignore_ascii_case(email) && !user.deleted);
+            let user = world
+                .users
+                .values()
+                .find(|user| user.email.eq_ignore_ascii_case(email) && !user.deleted);
             Ok(json!({"user": user.ok_or("users_not_found")?.shown()}))
         }
         "views.open" => view::open(world, args, now_ms),
@@ -148,7 +169,11 @@ fn text<'a>(args: &'a Value, name: &str) -> &'a str {
 
 fn known_channel(world: &World, args: &Value) -> Result<String, Failure> {
     let id = text(args, "channel");
-    if world.channels.contains_key(id) { Ok(id.to_owned()) } else { Err("channel_not_found".into()) }
+    if world.channels.contains_key(id) {
+        Ok(id.to_owned())
+    } else {
+        Err("channel_not_found".into())
+    }
 }
 
 fn open_channel(world: &World, args: &Value) -> Result<String, Failure> {
@@ -179,7 +204,11 @@ fn revision(world: &mut World, args: &Value, longest_text: usize) -> Result<Revi
         return Err("no_text".into());
     }
     name_blocks(world, &mut blocks);
-    Ok(Revision { text, blocks, metadata: args["metadata"].clone() })
+    Ok(Revision {
+        text,
+        blocks,
+        metadata: args["metadata"].clone(),
+    })
 }
 
 /// The answer to refused blocks.
@@ -190,7 +219,10 @@ pub(super) fn refused(refusal: Refusal) -> Failure {
             let bare = |line: &String| line.trim_start_matches("[ERROR] ").to_owned();
             let errors: Vec<_> = messages.iter().map(bare).collect();
             let beside = json!({"errors": errors, "response_metadata": {"messages": messages}});
-            Failure { beside, ..Failure::from("invalid_blocks") }
+            Failure {
+                beside,
+                ..Failure::from("invalid_blocks")
+            }
         }
     }
 }
@@ -211,16 +243,27 @@ fn post_message(world: &mut World, args: &Value, now_ms: i64) -> Outcome {
         && let Err(wait_ms) = world.limiter.take(&channel, now_ms)
     {
         let seconds = (wait_ms + 999) / 1000;
-        return Err(Failure { retry_after: Some(seconds), ..Failure::from("ratelimited") });
+        return Err(Failure {
+            retry_after: Some(seconds),
+            ..Failure::from("ratelimited")
+        });
     }
     let thread_ts = args["thread_ts"].as_str().map(str::to_owned);
     if let Some(parent) = &thread_ts
-        && !world.messages.iter().any(|message| message.channel == channel && message.ts == *parent)
+        && !world
+            .messages
+            .iter()
+            .any(|message| message.channel == channel && message.ts == *parent)
     {
         return Err("thread_not_found".into());
     }
     let ts = world.next_ts(now_ms);
-    let message = Message { channel: channel.clone(), ts: ts.clone(), thread_ts, history: vec![revision] };
+    let message = Message {
+        channel: channel.clone(),
+        ts: ts.clone(),
+        thread_ts,
+        history: vec![revision],
+    };
     let shown = message.shown();
     world.messages.push(message);
     Ok(json!({"channel": channel, "ts": ts, "message": shown}))
@@ -229,12 +272,21 @@ fn post_message(world: &mut World, args: &Value, now_ms: i64) -> Outcome {
 fn update(world: &mut World, args: &Value) -> Outcome {
     let channel = open_channel(world, args)?;
     let ts = text(args, "ts").to_owned();
-    let found = world.messages.iter().position(|message| message.channel == channel && message.ts == ts);
-    let Some(index) = found else { return Err("message_not_found".into()) };
+    let found = world
+        .messages
+        .iter()
+        .position(|message| message.channel == channel && message.ts == ts);
+    let Some(index) = found else {
+        return Err("message_not_found".into());
+    };
     let mut revision = revision(world, args, 4_000)?;
     let message = &mut world.messages[index];
     let has_rich_text = |blocks: &Value| {
-        blocks.as_array().into_iter().flatten().any(|block| block["type"] == "rich_text")
+        blocks
+            .as_array()
+            .into_iter()
+            .flatten()
+            .any(|block| block["type"] == "rich_text")
     };
     let new_has_blocks = revision.blocks.as_array().is_some_and(|list| !list.is_empty());
     if has_rich_text(&message.current().blocks) && new_has_blocks && !has_rich_text(&revision.blocks) {

@@ -20,7 +20,7 @@ use axum::routing::any;
 use serde_json::Value;
 
 pub use click::Signed;
-pub use world::{Message, Revision, User, View};
+pub use world::{Message, User, View};
 
 use super::clock::Clock;
 use super::fault::{Fault, Faults};
@@ -79,9 +79,15 @@ impl FakeSlack {
             news: News::default(),
             world: Mutex::new(World::new()),
         });
-        let router = Router::new().route("/api/{method}", any(serve)).with_state(Arc::clone(&shared));
+        let router = Router::new()
+            .route("/api/{method}", any(serve))
+            .with_state(Arc::clone(&shared));
         let server = Server::start(router).await;
-        Self { base_url: server.url("/api"), shared, _server: server }
+        Self {
+            base_url: server.url("/api"),
+            shared,
+            _server: server,
+        }
     }
 
     fn world<T>(&self, look: impl FnOnce(&mut World) -> T) -> T {
@@ -137,7 +143,11 @@ impl FakeSlack {
 
     /// Somebody deletes the message in their client.
     pub fn delete_message(&self, channel: &str, ts: &str) {
-        self.world(|world| world.messages.retain(|message| message.channel != channel || message.ts != ts));
+        self.world(|world| {
+            world
+                .messages
+                .retain(|message| message.channel != channel || message.ts != ts);
+        });
     }
 
     /// The next call of `method` meets this fault; several queue up.
@@ -148,7 +158,12 @@ impl FakeSlack {
     /// The messages of a channel, oldest first.
     pub fn messages(&self, channel: &str) -> Vec<Message> {
         let world = self.shared.world.lock().unwrap();
-        world.messages.iter().filter(|message| message.channel == channel).cloned().collect()
+        world
+            .messages
+            .iter()
+            .filter(|message| message.channel == channel)
+            .cloned()
+            .collect()
     }
 
     /// The ephemeral messages as `(channel, user, text and blocks)`.
@@ -164,7 +179,12 @@ impl FakeSlack {
     /// The calls of `method` so far, refused ones included.
     pub fn calls(&self, method: &str) -> Vec<Call> {
         let world = self.shared.world.lock().unwrap();
-        world.calls.iter().filter(|call| call.method == method).cloned().collect()
+        world
+            .calls
+            .iter()
+            .filter(|call| call.method == method)
+            .cloned()
+            .collect()
     }
 
     /// The first message of the channel for which `wanted` holds.

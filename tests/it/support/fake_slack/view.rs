@@ -25,7 +25,11 @@ pub(super) fn open(world: &mut World, args: &Value, now_ms: i64) -> Outcome {
     name_blocks(world, &mut view["blocks"]);
     let id = format!("V{:09}", world.next());
     view["id"] = json!(id);
-    world.views.push(View { id, user, view: view.clone() });
+    world.views.push(View {
+        id,
+        user,
+        content: view.clone(),
+    });
     Ok(json!({"view": view}))
 }
 

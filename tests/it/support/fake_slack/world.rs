@@ -23,7 +23,12 @@ pub struct User {
 impl User {
     /// An active person.
     pub fn new(id: &str, email: &str) -> Self {
-        Self { id: id.to_owned(), email: email.to_owned(), name: id.to_lowercase(), deleted: false }
+        Self {
+            id: id.to_owned(),
+            email: email.to_owned(),
+            name: id.to_lowercase(),
+            deleted: false,
+        }
     }
 
     pub(super) fn shown(&self) -> Value {
@@ -121,7 +126,9 @@ pub struct Message {
 impl Message {
     /// What people see now.
     pub fn current(&self) -> &Revision {
-        self.history.last().expect("a message has at least its first state")
+        self.history
+            .last()
+            .expect("a message has at least its first state")
     }
 
     /// As the API and a callback show it.
@@ -142,7 +149,7 @@ pub struct View {
     /// Who sees it.
     pub user: String,
     /// As given to `views.open`, blocks with their ids.
-    pub view: Value,
+    pub content: Value,
 }
 
 #[derive(Debug)]
@@ -154,7 +161,11 @@ pub(super) struct Channel {
 
 impl Channel {
     pub fn with_bot() -> Self {
-        Self { archived: false, bot_is_member: true, absent: BTreeSet::new() }
+        Self {
+            archived: false,
+            bot_is_member: true,
+            absent: BTreeSet::new(),
+        }
     }
 }
 
@@ -184,7 +195,13 @@ pub(super) struct World {
 impl World {
     pub fn new() -> Self {
         let scopes = [
-            "chat:write", "channels:read", "groups:read", "im:read", "users:read", "users:read.email", "commands",
+            "chat:write",
+            "channels:read",
+            "groups:read",
+            "im:read",
+            "users:read",
+            "users:read.email",
+            "commands",
         ];
         Self {
             channels: BTreeMap::from([(CHANNEL.to_owned(), Channel::with_bot())]),
@@ -203,7 +220,9 @@ impl World {
     }
 
     pub fn channel_mut(&mut self, id: &str) -> &mut Channel {
-        self.channels.get_mut(id).unwrap_or_else(|| panic!("the test never made channel {id}"))
+        self.channels
+            .get_mut(id)
+            .unwrap_or_else(|| panic!("the test never made channel {id}"))
     }
 
     /// The next number of this workspace.
@@ -220,7 +239,14 @@ impl World {
     /// A new trigger for a modal of `user`.
     pub fn trigger(&mut self, user: &str, now_ms: i64) -> String {
         let id = format!("{}.{}.{:032x}", now_ms, self.next(), 0x5eed_u32 + self.counter);
-        self.triggers.insert(id.clone(), Trigger { issued_ms: now_ms, used: false, user: user.to_owned() });
+        self.triggers.insert(
+            id.clone(),
+            Trigger {
+                issued_ms: now_ms,
+                used: false,
+                user: user.to_owned(),
+            },
+        );
         id
     }
 }

@@ -1,1 +1,0 @@
-//! The fakes themselves: each refuses what its platform refuses.

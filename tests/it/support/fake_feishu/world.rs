@@ -1,0 +1,182 @@
+//! The state of the fake tenant.
+
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+
+use serde_json::Value;
+
+use super::super::limiter::Limiter;
+use super::{CHAT, Call};
+
+/// A person of the tenant.
+#[derive(Clone, Debug)]
+pub struct Person {
+    /// `ou_…`, per app.
+    pub open_id: String,
+    /// `on_…`, per developer.
+    pub union_id: String,
+    /// Per tenant; callbacks carry it only when the app has the scope.
+    pub user_id: Option<String>,
+    /// What `batch_get_id` finds.
+    pub email: String,
+}
+
+impl Person {
+    /// A person whose callbacks carry no `user_id`.
+    pub fn new(open_id: &str, email: &str) -> Self {
+        let union_id = open_id.replacen("ou_", "on_", 1);
+        Self {
+            open_id: open_id.to_owned(),
+            union_id,
+            user_id: None,
+            email: email.to_owned(),
+        }
+    }
+}
+
+/// A message with all that it ever was.
+#[derive(Clone, Debug)]
+pub struct Message {
+    /// `om_…`
+    pub id: String,
+    /// Where it stands.
+    pub chat_id: String,
+    /// The message that it answers.
+    pub parent_id: Option<String>,
+    /// `interactive` or `text`.
+    pub msg_type: String,
+    /// From the first post to the present state; never empty.
+    pub history: Vec<Value>,
+    /// Whether it was recalled.
+    pub recalled: bool,
+    pub(super) created_ms: i64,
+}
+
+impl Message {
+    /// What people see now.
+    pub fn current(&self) -> &Value {
+        self.history
+            .last()
+            .expect("a message has at least its first state")
+    }
+
+    /// Every text of the current card, one a line.
+    pub fn visible_text(&self) -> String {
+        let mut lines = Vec::new();
+        walk(self.current(), &mut |fields| {
+            let text = fields
+                .get("content")
+                .or_else(|| fields.get("text"))
+                .and_then(Value::as_str);
+            lines.extend(text.map(str::to_owned));
+        });
+        lines.join("\n")
+    }
+
+    /// The `decision` of every enabled button of the current card, in order of the document.
+    pub fn decisions(&self) -> Vec<String> {
+        let mut found = Vec::new();
+        for button in buttons(self.current()) {
+            found.extend(callback_value(&button)["decision"].as_str().map(str::to_owned));
+        }
+        found
+    }
+}
+
+type Fields = serde_json::Map<String, Value>;
+
+/// Calls `see` for every object of a document.
+pub(super) fn walk(value: &Value, see: &mut impl FnMut(&Fields)) {
+    match value {
+        Value::Array(items) => items.iter().for_each(|item| walk(item, see)),
+        Value::Object(fields) => {
+            see(fields);
+            fields.values().for_each(|field| walk(field, see));
+        }
+        _ => {}
+    }
+}
+
+/// The enabled buttons of a card.
+pub(super) fn buttons(card: &Value) -> Vec<Value> {
+    let mut found = Vec::new();
+    walk(card, &mut |fields| {
+        let is = |name: &str, value: &str| fields.get(name).and_then(Value::as_str) == Some(value);
+        if is("tag", "button") && fields.get("disabled") != Some(&Value::Bool(true)) {
+            found.push(Value::Object(fields.clone()));
+        }
+    });
+    found
+}
+
+/// What a press on the button sends back; null without a callback.
+pub(super) fn callback_value(button: &Value) -> Value {
+    let behaviors = button["behaviors"].as_array().cloned().unwrap_or_default();
+    let callback = behaviors
+        .into_iter()
+        .find(|behavior| behavior["type"] == "callback");
+    callback
+        .map(|behavior| behavior["value"].clone())
+        .unwrap_or_default()
+}
+
+#[derive(Debug)]
+pub(super) struct Chat {
+    pub bot_is_member: bool,
+}
+
+#[derive(Debug)]
+pub(super) struct CardToken {
+    pub message_id: String,
+    pub issued_ms: i64,
+    pub uses: u32,
+    pub answered: bool,
+}
+
+#[derive(Debug)]
+pub(super) struct World {
+    pub chats: BTreeMap<String, Chat>,
+    pub people: BTreeMap<String, Person>,
+    pub messages: Vec<Message>,
+    pub ephemerals: Vec<(String, String, Value)>,
+    pub calls: Vec<Call>,
+    /// Each with the millisecond at which it ends; the newest last.
+    pub tokens: Vec<(String, i64)>,
+    /// `uuid` of a send: when, and what it made.
+    pub uuids: HashMap<String, (i64, String)>,
+    pub card_tokens: HashMap<String, CardToken>,
+    pub in_click: BTreeSet<String>,
+    pub locks: bool,
+    pub rate_limited: bool,
+    pub limiter: Limiter,
+    counter: u32,
+}
+
+impl World {
+    pub fn new() -> Self {
+        Self {
+            chats: BTreeMap::from([(CHAT.to_owned(), Chat { bot_is_member: true })]),
+            people: BTreeMap::new(),
+            messages: Vec::new(),
+            ephemerals: Vec::new(),
+            calls: Vec::new(),
+            tokens: Vec::new(),
+            uuids: HashMap::new(),
+            card_tokens: HashMap::new(),
+            in_click: BTreeSet::new(),
+            locks: true,
+            rate_limited: true,
+            limiter: Limiter::new(200, 5),
+            counter: 0,
+        }
+    }
+
+    /// A new id of the platform's look.
+    pub fn id(&mut self, prefix: &str) -> String {
+        self.counter += 1;
+        format!("{prefix}{:032x}", self.counter)
+    }
+
+    pub fn message_mut(&mut self, id: &str) -> Option<&mut Message> {
+        self.messages.iter_mut().find(|message| message.id == id)
+    }
+}
