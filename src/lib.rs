@@ -7,16 +7,20 @@
 //! - [`audit`]: what happened, chained.
 //! - [`job`]: the durable agent run that parks on a request and resumes from it.
 //! - [`delivery`]: cards and the outbox.
+//! - [`gatekeeper`]: what callers may do, whatever they come through: ask, wait, decide, consume.
+//! - [`callback`]: intake of platform callbacks: verify, decide, answer in time.
 //! - [`storage`]: whole transactions on SQLite and PostgreSQL; the only room that knows SQL.
 //! - [`config`]: what the operator wrote.
 //! - [`clock`], [`ids`], [`lifecycle`]: time, chance and tasks as parameters.
 
 pub mod audit;
+pub mod callback;
 pub mod clock;
 pub mod config;
 pub mod confirmation;
 pub mod delivery;
 pub mod gate;
+pub mod gatekeeper;
 pub mod ids;
 pub mod job;
 pub mod lifecycle;

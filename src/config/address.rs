@@ -56,7 +56,10 @@ pub enum ListenError {
 
 impl Listen {
     /// The default, 127.0.0.1:8460.
-    pub const DEFAULT: Self = Self { host: ListenHost::Address(IpAddr::V4(Ipv4Addr::LOCALHOST)), port: 8460 };
+    pub const DEFAULT: Self = Self {
+        host: ListenHost::Address(IpAddr::V4(Ipv4Addr::LOCALHOST)),
+        port: 8460,
+    };
 
     /// The sockets to bind. `localhost` is both loopback addresses; where the host has no IPv6, the second may fail.
     pub fn addresses(&self) -> Vec<SocketAddr> {
@@ -146,7 +149,9 @@ impl PublicUrl {
     /// Host and, unless it is the scheme's own, port, as a `Host` header has them.
     pub fn authority(&self) -> String {
         let host = self.0.host_str().unwrap_or_default();
-        self.0.port().map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
+        self.0
+            .port()
+            .map_or_else(|| host.to_owned(), |port| format!("{host}:{port}"))
     }
 
     /// The path below which the server is reached: empty, or `/base` without a slash at the end.
@@ -156,7 +161,12 @@ impl PublicUrl {
 
     /// The full address of a path of ours, which begins with a slash.
     pub fn join(&self, path: &str) -> String {
-        format!("{}{}/{}", self.origin(), self.base_path(), path.trim_start_matches('/'))
+        format!(
+            "{}{}/{}",
+            self.origin(),
+            self.base_path(),
+            path.trim_start_matches('/')
+        )
     }
 
     /// Whether it is reached by https.
@@ -167,7 +177,9 @@ impl PublicUrl {
     pub(super) fn read(reader: &Reader<'_>) -> Option<Self> {
         let url = read_url(reader, true)?;
         let path = url.path();
-        let plain = path.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '/' | '-' | '_' | '.' | '~'));
+        let plain = path
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || matches!(c, '/' | '-' | '_' | '.' | '~'));
         if !plain || path.contains("//") {
             reader.complain(
                 Complaint::new(ProblemKind::BadValue, "found an address with an unusual path")
@@ -206,36 +218,61 @@ pub(super) fn read_url(reader: &Reader<'_>, plain_allowed: bool) -> Option<Url> 
         reader.complain(Complaint::new(kind, found).accepted(ACCEPTED).remedy(remedy));
     };
     let Value::Text(text) = reader.value() else {
-        refuse(ProblemKind::WrongType, "found something other than text".into(), "put the address in quotes");
+        refuse(
+            ProblemKind::WrongType,
+            "found something other than text".into(),
+            "put the address in quotes",
+        );
         return None;
     };
     let url = match Url::parse(text) {
         Ok(url) if matches!(url.scheme(), "http" | "https") && url.has_host() => url,
         Ok(_) => {
-            refuse(ProblemKind::BadValue, "the address is not http or https".into(), "begin it with https://");
+            refuse(
+                ProblemKind::BadValue,
+                "the address is not http or https".into(),
+                "begin it with https://",
+            );
             return None;
         }
         Err(fault) => {
-            refuse(ProblemKind::BadValue, format!("not an address: {fault}"), "begin it with https:// and the host");
+            refuse(
+                ProblemKind::BadValue,
+                format!("not an address: {fault}"),
+                "begin it with https:// and the host",
+            );
             return None;
         }
     };
     if text.chars().any(|c| c.is_whitespace() || c.is_control()) || text.contains('\\') {
-        refuse(ProblemKind::BadValue, "the address holds a blank or a backslash".into(), "type it anew");
+        refuse(
+            ProblemKind::BadValue,
+            "the address holds a blank or a backslash".into(),
+            "type it anew",
+        );
         return None;
     }
     if !url.username().is_empty() || url.password().is_some() {
-        refuse(ProblemKind::Unsafe, "the address holds a user name or password".into(), "remove what stands before the @");
+        refuse(
+            ProblemKind::Unsafe,
+            "the address holds a user name or password".into(),
+            "remove what stands before the @",
+        );
         return None;
     }
     if url.query().is_some() || url.fragment().is_some() {
-        refuse(ProblemKind::BadValue, "the address holds a query or a fragment".into(), "remove what follows ? or #");
+        refuse(
+            ProblemKind::BadValue,
+            "the address holds a query or a fragment".into(),
+            "remove what follows ? or #",
+        );
         return None;
     }
     if url.scheme() == "http" && !plain_allowed && !is_loopback(&url) {
         refuse(
             ProblemKind::Unsafe,
-            "plain http to another machine: the secrets of this address would cross the network unprotected".into(),
+            "plain http to another machine: the secrets of this address would cross the network unprotected"
+                .into(),
             "use https; plain http is accepted on loopback only",
         );
         return None;

@@ -122,8 +122,14 @@ const METHODS: [(&str, ToolMethod); 4] = [
     ("PATCH", ToolMethod::Patch),
     ("DELETE", ToolMethod::Delete),
 ];
-const CONTROL_FLOW: [&str; 6] =
-    ["complete", "transition", "spawn_subtask", "wait_subtasks", "request_tool", "browser_login"];
+const CONTROL_FLOW: [&str; 6] = [
+    "complete",
+    "transition",
+    "spawn_subtask",
+    "wait_subtasks",
+    "request_tool",
+    "browser_login",
+];
 const TOOL_TIMEOUT: Duration = Duration::from_secs(60);
 const MODEL_TIMEOUT: Duration = Duration::from_secs(300);
 
@@ -131,11 +137,17 @@ impl AgentConfig {
     pub(super) fn decode(reader: &Reader<'_>) -> Option<Self> {
         let before = reader.context().count();
         let mut map = reader.map()?;
-        let model = map.optional("model").and_then(|model| ModelConfig::decode(&model));
+        let model = map
+            .optional("model")
+            .and_then(|model| ModelConfig::decode(&model));
         let pieces = map.optional("pieces").and_then(|pieces| pieces.path_value());
         let tools = map.optional("tools").and_then(|tools| decode_tools(&tools));
         map.finish();
-        (reader.context().count() == before).then(|| Self { model, pieces, tools: tools.unwrap_or_default() })
+        (reader.context().count() == before).then(|| Self {
+            model,
+            pieces,
+            tools: tools.unwrap_or_default(),
+        })
     }
 }
 
@@ -144,10 +156,19 @@ impl ModelConfig {
         let mut map = reader.map()?;
         let base_url = map.required("base_url").and_then(|url| url.url(false));
         let model = map.required("model").and_then(|model| model.line(256));
-        let api_key = map.optional("api_key").map_or(Some(None), |key| key.header_secret().map(Some));
-        let timeout = map.optional("timeout").map_or(Some(MODEL_TIMEOUT), |timeout| decode_timeout(&timeout));
+        let api_key = map
+            .optional("api_key")
+            .map_or(Some(None), |key| key.header_secret().map(Some));
+        let timeout = map
+            .optional("timeout")
+            .map_or(Some(MODEL_TIMEOUT), |timeout| decode_timeout(&timeout));
         map.finish();
-        Some(Self { base_url: base_url?, model: model?, api_key: api_key?, timeout: timeout? })
+        Some(Self {
+            base_url: base_url?,
+            model: model?,
+            api_key: api_key?,
+            timeout: timeout?,
+        })
     }
 }
 
@@ -186,8 +207,11 @@ fn decode_tool(reader: &Reader<'_>) -> Option<ToolConfig> {
     }
     if map.has("http") == map.has("command") {
         reader.complain(
-            Complaint::new(ProblemKind::MissingKey, "the tool has not exactly one of `http`, `command` and `mcp`")
-                .remedy("say how the tool is called, in one way"),
+            Complaint::new(
+                ProblemKind::MissingKey,
+                "the tool has not exactly one of `http`, `command` and `mcp`",
+            )
+            .remedy("say how the tool is called, in one way"),
         );
         return None;
     }
@@ -197,7 +221,8 @@ fn decode_tool(reader: &Reader<'_>) -> Option<ToolConfig> {
         head.zip(http).map(|(head, http)| ToolConfig::Http(head, http))
     } else {
         let child = ChildConfig::decode(&mut map);
-        head.zip(child).map(|(head, child)| ToolConfig::Command(head, child))
+        head.zip(child)
+            .map(|(head, child)| ToolConfig::Command(head, child))
     };
     map.finish();
     tool
@@ -205,9 +230,16 @@ fn decode_tool(reader: &Reader<'_>) -> Option<ToolConfig> {
 
 fn decode_head(map: &mut MapReader<'_>) -> Option<ToolHead> {
     let name = map.required("name").and_then(|name| decode_tool_name(&name));
-    let description = map.optional("description").map_or_else(|| Some(String::new()), |text| text.text());
+    let description = map
+        .optional("description")
+        .map_or_else(|| Some(String::new()), |text| text.text());
     let parameters = map.optional("parameters").map_or_else(
-        || Some(serde_json::Map::from_iter([("type".to_owned(), serde_json::Value::from("object"))])),
+        || {
+            Some(serde_json::Map::from_iter([(
+                "type".to_owned(),
+                serde_json::Value::from("object"),
+            )]))
+        },
         |parameters| parameters.json_object(),
     );
     let requires_confirmation = decode_flag(map, "requires_confirmation");
@@ -231,7 +263,10 @@ fn decode_mcp(map: &mut MapReader<'_>) -> Option<McpServer> {
     let name = inner.required("name").and_then(|name| {
         let text = name.name()?;
         if text.contains('.') || text.contains("__") || text.len() > 32 {
-            name.bad_value("at most 32 letters, digits, - and single _", "choose another name");
+            name.bad_value(
+                "at most 32 letters, digits, - and single _",
+                "choose another name",
+            );
             return None;
         }
         Some(text)
@@ -253,8 +288,11 @@ fn decode_tool_name(reader: &Reader<'_>) -> Option<String> {
     }
     if CONTROL_FLOW.contains(&name.as_str()) || name.starts_with("mcp__") {
         reader.complain(
-            Complaint::new(ProblemKind::Conflict, format!("the name `{name}` is kept for control flow and MCP servers"))
-                .remedy("choose another name"),
+            Complaint::new(
+                ProblemKind::Conflict,
+                format!("the name `{name}` is kept for control flow and MCP servers"),
+            )
+            .remedy("choose another name"),
         );
         return None;
     }
@@ -263,26 +301,45 @@ fn decode_tool_name(reader: &Reader<'_>) -> Option<String> {
 
 fn decode_http(reader: &Reader<'_>) -> Option<HttpTool> {
     let mut map = reader.map()?;
-    let method = map.optional("method").map_or(Some(ToolMethod::Post), |method| method.choice(&METHODS));
+    let method = map
+        .optional("method")
+        .map_or(Some(ToolMethod::Post), |method| method.choice(&METHODS));
     let url_reader = map.required("url");
     let url = url_reader.as_ref().and_then(|url| url.url(true));
-    let headers = map.optional("headers").map_or_else(|| Some(BTreeMap::new()), |headers| decode_headers(&headers));
+    let headers = map
+        .optional("headers")
+        .map_or_else(|| Some(BTreeMap::new()), |headers| decode_headers(&headers));
     map.finish();
     if let (Some(reader), Some(url)) = (&url_reader, &url)
         && url.scheme() == "http"
         && !is_loopback(url)
     {
-        reader.warn("plain http to another machine: the approved arguments could be read or changed on the way");
+        reader.warn(
+            "plain http to another machine: the approved arguments could be read or changed on the way",
+        );
     }
-    Some(HttpTool { method: method?, url: url?, headers: headers? })
+    Some(HttpTool {
+        method: method?,
+        url: url?,
+        headers: headers?,
+    })
 }
 
 fn decode_headers(reader: &Reader<'_>) -> Option<BTreeMap<String, Secret>> {
-    const OURS: [&str; 5] = ["idempotency-key", "content-type", "content-length", "host", "transfer-encoding"];
+    const OURS: [&str; 5] = [
+        "idempotency-key",
+        "content-type",
+        "content-length",
+        "host",
+        "transfer-encoding",
+    ];
     let mut headers = BTreeMap::new();
     for (name, value) in reader.names()? {
         let lower = name.to_ascii_lowercase();
-        let token = !name.is_empty() && name.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'));
+        let token = !name.is_empty()
+            && name
+                .chars()
+                .all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'));
         if !token || OURS.contains(&lower.as_str()) {
             value.complain(
                 Complaint::new(ProblemKind::BadValue, "found what cannot be a header of a tool")
@@ -292,7 +349,11 @@ fn decode_headers(reader: &Reader<'_>) -> Option<BTreeMap<String, Secret>> {
             continue;
         }
         let secret = value.secret()?;
-        if !secret.expose().bytes().all(|byte| byte == b' ' || byte.is_ascii_graphic()) {
+        if !secret
+            .expose()
+            .bytes()
+            .all(|byte| byte == b' ' || byte.is_ascii_graphic())
+        {
             value.complain(
                 Complaint::new(ProblemKind::BadSecret, "the value cannot be sent in a header")
                     .remedy("use visible ASCII characters"),
@@ -301,8 +362,11 @@ fn decode_headers(reader: &Reader<'_>) -> Option<BTreeMap<String, Secret>> {
         }
         if headers.insert(lower, secret).is_some() {
             value.complain(
-                Complaint::new(ProblemKind::Conflict, "a header that differs only in case from another")
-                    .remedy("keep one of the two"),
+                Complaint::new(
+                    ProblemKind::Conflict,
+                    "a header that differs only in case from another",
+                )
+                .remedy("keep one of the two"),
             );
         }
     }
@@ -314,5 +378,6 @@ fn decode_flag(map: &mut MapReader<'_>, key: &'static str) -> Option<bool> {
 }
 
 fn decode_tool_timeout(map: &mut MapReader<'_>) -> Option<Duration> {
-    map.optional("timeout").map_or(Some(TOOL_TIMEOUT), |timeout| decode_timeout(&timeout))
+    map.optional("timeout")
+        .map_or(Some(TOOL_TIMEOUT), |timeout| decode_timeout(&timeout))
 }

@@ -76,7 +76,9 @@ pub(super) fn decode(reader: &Reader<'_>) -> Option<Vec<Option<TokenConfig>>> {
     let mut map = reader.map()?;
     let tokens = map.optional("tokens");
     map.finish();
-    let Some(tokens) = tokens else { return Some(Vec::new()) };
+    let Some(tokens) = tokens else {
+        return Some(Vec::new());
+    };
     Some(tokens.list()?.iter().map(TokenConfig::decode).collect())
 }
 
@@ -87,7 +89,9 @@ impl TokenConfig {
         let name = map.required("name").and_then(|name| name.name());
         let secret = map.required("secret").and_then(|secret| decode_secret(&secret));
         let role = map.required("role").and_then(|role| role.choice(&ROLES));
-        let org = map.optional("org").map_or_else(|| Some(DEFAULT_ORG.to_owned()), |org| org.name());
+        let org = map
+            .optional("org")
+            .map_or_else(|| Some(DEFAULT_ORG.to_owned()), |org| org.name());
         let operator_reader = map.optional("operator");
         let operator = operator_reader.as_ref().and_then(|operator| operator.line(128));
         let owner_reader = map.optional("owner");
@@ -115,7 +119,14 @@ impl TokenConfig {
             RoleWord::Auditor => Role::Auditor,
             RoleWord::Admin => Role::Admin,
         };
-        let token = Self { name: name?, secret: secret?, role, org: org?, owner, pieces };
+        let token = Self {
+            name: name?,
+            secret: secret?,
+            role,
+            org: org?,
+            owner,
+            pieces,
+        };
         (reader.context().count() == before).then_some(token)
     }
 }
@@ -123,10 +134,13 @@ impl TokenConfig {
 fn decode_secret(reader: &Reader<'_>) -> Option<Secret> {
     let secret = reader.header_secret()?;
     if secret.length() < SHORTEST_TOKEN {
-        let message =
-            format!("the secret has {} characters; a token needs at least {SHORTEST_TOKEN}", secret.length());
+        let message = format!(
+            "the secret has {} characters; a token needs at least {SHORTEST_TOKEN}",
+            secret.length()
+        );
         reader.complain(
-            Complaint::new(ProblemKind::BadSecret, message).remedy("make a random one, such as `openssl rand -hex 32`"),
+            Complaint::new(ProblemKind::BadSecret, message)
+                .remedy("make a random one, such as `openssl rand -hex 32`"),
         );
         return None;
     }

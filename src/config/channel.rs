@@ -37,8 +37,11 @@ pub enum Kind {
 
 impl Kind {
     /// Every kind with its word.
-    pub const ALL: [(&'static str, Self); 3] =
-        [("feishu", Self::Feishu), ("slack", Self::Slack), ("local", Self::Local)];
+    pub const ALL: [(&'static str, Self); 3] = [
+        ("feishu", Self::Feishu),
+        ("slack", Self::Slack),
+        ("local", Self::Local),
+    ];
 
     /// The word of the configuration.
     pub fn as_str(self) -> &'static str {
@@ -51,7 +54,10 @@ impl Kind {
 
     /// The kind of a word.
     pub fn named(word: &str) -> Option<Self> {
-        Self::ALL.iter().find(|(name, _)| *name == word).map(|(_, kind)| *kind)
+        Self::ALL
+            .iter()
+            .find(|(name, _)| *name == word)
+            .map(|(_, kind)| *kind)
     }
 }
 
@@ -170,10 +176,13 @@ impl ChannelConfig {
         let mut map = reader.map()?;
         let name = map.required("name").and_then(|name| name.name());
         let kind = map.required("kind").and_then(|kind| kind.choice(&Kind::ALL));
-        let org = map.optional("org").map_or_else(|| Some(DEFAULT_ORG.to_owned()), |org| org.name());
-        let language = map
-            .optional("language")
-            .map_or_else(|| Some(Language::default()), |language| language.choice(&Language::ALL));
+        let org = map
+            .optional("org")
+            .map_or_else(|| Some(DEFAULT_ORG.to_owned()), |org| org.name());
+        let language = map.optional("language").map_or_else(
+            || Some(Language::default()),
+            |language| language.choice(&Language::ALL),
+        );
         // Without a kind nothing can be said about the other keys.
         let platform = match kind? {
             Kind::Feishu => decode_feishu(&mut map).map(Platform::Feishu),
@@ -181,7 +190,12 @@ impl ChannelConfig {
             Kind::Local => Some(Platform::Local),
         };
         map.finish();
-        let channel = Self { name: name?, org: org?, language: language?, platform: platform? };
+        let channel = Self {
+            name: name?,
+            org: org?,
+            language: language?,
+            platform: platform?,
+        };
         (reader.context().count() == before).then_some(channel)
     }
 }
@@ -198,8 +212,13 @@ enum ModeWord {
 }
 
 fn decode_feishu(map: &mut MapReader<'_>) -> Option<FeishuConfig> {
-    const MODES: [(&str, ModeWord); 2] = [("webhook", ModeWord::Webhook), ("long_connection", ModeWord::Connection)];
-    let mode = map.optional("mode").map_or(Some(ModeWord::Webhook), |mode| mode.choice(&MODES));
+    const MODES: [(&str, ModeWord); 2] = [
+        ("webhook", ModeWord::Webhook),
+        ("long_connection", ModeWord::Connection),
+    ];
+    let mode = map
+        .optional("mode")
+        .map_or(Some(ModeWord::Webhook), |mode| mode.choice(&MODES));
     let base_url = base_url(map, "https://open.feishu.cn");
     let app_id_reader = map.required("app_id");
     let app_id = app_id_reader.as_ref().and_then(|app_id| app_id.line(128));
@@ -209,7 +228,8 @@ fn decode_feishu(map: &mut MapReader<'_>) -> Option<FeishuConfig> {
     let chat_id = map.required("chat_id").and_then(|chat| chat.line(128));
     let tenants = map.optional("tenants").map(|tenants| tenants.texts());
     let app_id_ok = |id: &str| {
-        id.strip_prefix("cli_").is_some_and(|tail| !tail.is_empty() && tail.chars().all(|c| c.is_ascii_alphanumeric()))
+        id.strip_prefix("cli_")
+            .is_some_and(|tail| !tail.is_empty() && tail.chars().all(|c| c.is_ascii_alphanumeric()))
     };
     if let (Some(reader), Some(id)) = (&app_id_reader, &app_id)
         && !app_id_ok(id)
@@ -219,7 +239,10 @@ fn decode_feishu(map: &mut MapReader<'_>) -> Option<FeishuConfig> {
     let mode = match mode? {
         ModeWord::Connection => Some(FeishuMode::LongConnection),
         ModeWord::Webhook => {
-            for (key, value) in [("encrypt_key", &encrypt_key), ("verification_token", &verification_token)] {
+            for (key, value) in [
+                ("encrypt_key", &encrypt_key),
+                ("verification_token", &verification_token),
+            ] {
                 if value.is_none() {
                     map.missing(
                         key,
@@ -227,9 +250,12 @@ fn decode_feishu(map: &mut MapReader<'_>) -> Option<FeishuConfig> {
                     );
                 }
             }
-            encrypt_key.flatten().zip(verification_token.flatten()).map(|(encrypt_key, verification_token)| {
-                FeishuMode::Webhook { encrypt_key, verification_token }
-            })
+            encrypt_key.flatten().zip(verification_token.flatten()).map(
+                |(encrypt_key, verification_token)| FeishuMode::Webhook {
+                    encrypt_key,
+                    verification_token,
+                },
+            )
         }
     };
     let tenants = tenants.map_or(Some(None), |tenants| tenants.map(Some))?;
@@ -245,12 +271,16 @@ fn decode_feishu(map: &mut MapReader<'_>) -> Option<FeishuConfig> {
 
 fn decode_slack(map: &mut MapReader<'_>) -> Option<SlackConfig> {
     const MODES: [(&str, ModeWord); 2] = [("webhook", ModeWord::Webhook), ("socket", ModeWord::Connection)];
-    let mode = map.optional("mode").map_or(Some(ModeWord::Webhook), |mode| mode.choice(&MODES));
+    let mode = map
+        .optional("mode")
+        .map_or(Some(ModeWord::Webhook), |mode| mode.choice(&MODES));
     let base_url = base_url(map, "https://slack.com/api");
     let app_id = map.optional("app_id").map(|app_id| app_id.line(64));
     let bot_token = map.required("bot_token").and_then(|token| token.header_secret());
     let app_token = map.optional("app_token").map(|token| token.header_secret());
-    let signing_secrets = map.optional("signing_secret").map(|secret| decode_signing_secrets(&secret));
+    let signing_secrets = map
+        .optional("signing_secret")
+        .map(|secret| decode_signing_secrets(&secret));
     let channel = map.required("channel").and_then(|channel| channel.line(64));
     let teams = map.optional("teams").map(|teams| teams.texts());
     let mode = match mode? {
@@ -261,13 +291,20 @@ fn decode_slack(map: &mut MapReader<'_>) -> Option<SlackConfig> {
                     "copy it from the app's page `Basic Information`; without it anybody could forge a click",
                 );
             }
-            signing_secrets.flatten().map(|signing_secrets| SlackMode::Webhook { signing_secrets })
+            signing_secrets
+                .flatten()
+                .map(|signing_secrets| SlackMode::Webhook { signing_secrets })
         }
         ModeWord::Connection => {
             if app_token.is_none() {
-                map.missing("app_token", "create an app-level token (xapp-…) with the scope connections:write");
+                map.missing(
+                    "app_token",
+                    "create an app-level token (xapp-…) with the scope connections:write",
+                );
             }
-            app_token.flatten().map(|app_token| SlackMode::Socket { app_token })
+            app_token
+                .flatten()
+                .map(|app_token| SlackMode::Socket { app_token })
         }
     };
     let app_id = app_id.map_or(Some(None), |app_id| app_id.map(Some))?;

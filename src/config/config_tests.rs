@@ -25,7 +25,11 @@ impl Folder {
     fn new() -> Self {
         use std::sync::atomic::{AtomicU32, Ordering};
         static NEXT: AtomicU32 = AtomicU32::new(0);
-        let name = format!("gatepost-config-{}-{}", std::process::id(), NEXT.fetch_add(1, Ordering::Relaxed));
+        let name = format!(
+            "gatepost-config-{}-{}",
+            std::process::id(),
+            NEXT.fetch_add(1, Ordering::Relaxed)
+        );
         let path = std::env::temp_dir().join(name);
         std::fs::create_dir_all(&path).unwrap();
         Self(path)
@@ -47,13 +51,23 @@ fn the_example_loads_as_it_says() {
     let folder = example_folder();
     let path = folder.0.join("gatepost.yaml");
     std::fs::write(&path, EXAMPLE).unwrap();
-    let Loaded { config, warnings } = Config::load(&path, &example_env).unwrap_or_else(|problems| panic!("{problems}"));
+    let Loaded { config, warnings } =
+        Config::load(&path, &example_env).unwrap_or_else(|problems| panic!("{problems}"));
     let warned: Vec<String> = warnings.iter().map(|warning| warning.key.clone()).collect();
-    assert_eq!(warned, ["auth.tokens[1].secret"], "the line end of dana.token, and nothing else");
+    assert_eq!(
+        warned,
+        ["auth.tokens[1].secret"],
+        "the line end of dana.token, and nothing else"
+    );
     assert_eq!(config.server.listen.to_string(), "127.0.0.1:8460");
     assert_eq!(config.storage.backend, Backend::Sqlite);
     assert_eq!(config.tokens[1].secret.expose(), "dana-token-0123456789");
-    assert_eq!(config.tokens[1].role, Role::Operator { operator: "dana".into() });
+    assert_eq!(
+        config.tokens[1].role,
+        Role::Operator {
+            operator: "dana".into()
+        }
+    );
     assert_eq!(config.orgs(), ["acme"]);
     assert_eq!(config.operators_of("acme").count(), 2);
     let feishu = config.channel("finance-feishu").unwrap();

@@ -35,7 +35,13 @@ pub enum SpanError {
     TooLong,
 }
 
-const UNITS: [(&str, u64); 5] = [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1)];
+const UNITS: [(&str, u64); 5] = [
+    ("d", 86_400_000),
+    ("h", 3_600_000),
+    ("m", 60_000),
+    ("s", 1_000),
+    ("ms", 1),
+];
 const LONGEST_MS: u64 = 100 * 366 * 86_400_000;
 
 impl Span {
@@ -67,10 +73,17 @@ impl FromStr for Span {
                 return Err(SpanError::Malformed);
             }
             if unit.is_empty() {
-                return Err(if tail.is_empty() { SpanError::NoUnit } else { SpanError::Malformed });
+                return Err(if tail.is_empty() {
+                    SpanError::NoUnit
+                } else {
+                    SpanError::Malformed
+                });
             }
-            let (place, (_, scale)) =
-                UNITS.iter().enumerate().find(|(_, (name, _))| *name == unit).ok_or(SpanError::Malformed)?;
+            let (place, (_, scale)) = UNITS
+                .iter()
+                .enumerate()
+                .find(|(_, (name, _))| *name == unit)
+                .ok_or(SpanError::Malformed)?;
             if place < next_unit {
                 return Err(SpanError::Disordered);
             }
@@ -116,9 +129,14 @@ mod tests {
 
     #[test]
     fn reads_what_people_write() {
-        for (text, millis) in
-            [("2m", 120_000), ("1h30m", 5_400_000), ("30s", 30_000), ("500ms", 500), ("7d", 604_800_000), ("1m5ms", 60_005)]
-        {
+        for (text, millis) in [
+            ("2m", 120_000),
+            ("1h30m", 5_400_000),
+            ("30s", 30_000),
+            ("500ms", 500),
+            ("7d", 604_800_000),
+            ("1m5ms", 60_005),
+        ] {
             let span: Span = text.parse().unwrap();
             assert_eq!(span.get().as_millis(), millis, "{text}");
             assert_eq!(span.to_string(), text);

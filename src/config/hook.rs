@@ -186,10 +186,18 @@ impl HooksConfig {
     pub fn decode(reader: &Reader<'_>) -> Option<Self> {
         let before = reader.context().count();
         let mut map = reader.map()?;
-        let defaults = map.optional("defaults").and_then(|defaults| decode_defaults(&defaults));
-        let builtins = map.optional("builtins").and_then(|builtins| decode_builtins(&builtins));
-        let processes = map.optional("processes").and_then(|processes| decode_processes(&processes));
-        let commands = map.optional("commands").and_then(|commands| decode_commands(&commands));
+        let defaults = map
+            .optional("defaults")
+            .and_then(|defaults| decode_defaults(&defaults));
+        let builtins = map
+            .optional("builtins")
+            .and_then(|builtins| decode_builtins(&builtins));
+        let processes = map
+            .optional("processes")
+            .and_then(|processes| decode_processes(&processes));
+        let commands = map
+            .optional("commands")
+            .and_then(|commands| decode_commands(&commands));
         map.finish();
         (reader.context().count() == before).then(|| Self {
             defaults: defaults.unwrap_or_default(),
@@ -205,13 +213,19 @@ fn decode_defaults(reader: &Reader<'_>) -> Option<HookDefaults> {
     let mut map = reader.map()?;
     let default = HookDefaults::default();
     let mut span = |key, default: Duration| {
-        map.optional(key).map_or(Some(default), |span| span.integer(1, LONGEST_MS).map(Duration::from_millis))
+        map.optional(key).map_or(Some(default), |span| {
+            span.integer(1, LONGEST_MS).map(Duration::from_millis)
+        })
     };
     let observer = span("observer_timeout_ms", default.observer_timeout);
     let interceptor = span("interceptor_timeout_ms", default.interceptor_timeout);
     let approval = span("approval_timeout_ms", default.approval_timeout);
     map.finish();
-    Some(HookDefaults { observer_timeout: observer?, interceptor_timeout: interceptor?, approval_timeout: approval? })
+    Some(HookDefaults {
+        observer_timeout: observer?,
+        interceptor_timeout: interceptor?,
+        approval_timeout: approval?,
+    })
 }
 
 fn decode_builtins(reader: &Reader<'_>) -> Option<BTreeMap<Builtin, BuiltinHook>> {
@@ -220,9 +234,12 @@ fn decode_builtins(reader: &Reader<'_>) -> Option<BTreeMap<Builtin, BuiltinHook>
         let words: Vec<&str> = Builtin::ALL.iter().map(|(word, _)| *word).collect();
         let Some((_, builtin)) = Builtin::ALL.iter().find(|(word, _)| *word == name) else {
             reader.complain(
-                Complaint::new(ProblemKind::UnknownName, format!("there is no built-in hook `{}`", shown(name)))
-                    .accepted(one_of(&words))
-                    .remedy(did_you_mean(name, &words).unwrap_or_else(|| "choose one of these".into())),
+                Complaint::new(
+                    ProblemKind::UnknownName,
+                    format!("there is no built-in hook `{}`", shown(name)),
+                )
+                .accepted(one_of(&words))
+                .remedy(did_you_mean(name, &words).unwrap_or_else(|| "choose one of these".into())),
             );
             continue;
         };
@@ -237,8 +254,12 @@ fn decode_builtin(reader: &Reader<'_>, builtin: Builtin) -> Option<BuiltinHook> 
     let mut map = reader.map()?;
     let enabled_reader = map.optional("enabled");
     let enabled = enabled_reader.as_ref().map_or(Some(true), Reader::boolean);
-    let priority = map.optional("priority").map_or(Some(None), |priority| decode_priority(&priority).map(Some));
-    let config = map.optional("config").map_or_else(|| Some(serde_json::Map::new()), |config| config.json_object());
+    let priority = map
+        .optional("priority")
+        .map_or(Some(None), |priority| decode_priority(&priority).map(Some));
+    let config = map
+        .optional("config")
+        .map_or_else(|| Some(serde_json::Map::new()), |config| config.json_object());
     map.finish();
     let enabled = enabled?;
     if builtin == Builtin::ConfirmationGate && !enabled {
@@ -248,7 +269,11 @@ fn decode_builtin(reader: &Reader<'_>, builtin: Builtin) -> Option<BuiltinHook> 
         );
         return None;
     }
-    Some(BuiltinHook { enabled, priority: priority?, config: config? })
+    Some(BuiltinHook {
+        enabled,
+        priority: priority?,
+        config: config?,
+    })
 }
 
 fn decode_processes(reader: &Reader<'_>) -> Option<BTreeMap<String, ProcessHook>> {
@@ -263,16 +288,27 @@ fn decode_processes(reader: &Reader<'_>) -> Option<BTreeMap<String, ProcessHook>
 
 fn decode_process(reader: &Reader<'_>) -> Option<ProcessHook> {
     let mut map = reader.map()?;
-    let enabled = map.optional("enabled").map_or(Some(true), |enabled| enabled.boolean());
+    let enabled = map
+        .optional("enabled")
+        .map_or(Some(true), |enabled| enabled.boolean());
     let child = ChildConfig::decode(&mut map);
-    let priority = map.optional("priority").map_or(Some(PRIORITY), |priority| decode_priority(&priority));
-    let observe = map.optional("observe").map_or_else(|| Some(Vec::new()), |observe| observe.texts());
-    let intercept = map.optional("intercept").map_or_else(|| Some(Vec::new()), |intercept| decode_points(&intercept));
+    let priority = map
+        .optional("priority")
+        .map_or(Some(PRIORITY), |priority| decode_priority(&priority));
+    let observe = map
+        .optional("observe")
+        .map_or_else(|| Some(Vec::new()), |observe| observe.texts());
+    let intercept = map
+        .optional("intercept")
+        .map_or_else(|| Some(Vec::new()), |intercept| decode_points(&intercept));
     let on_failure = decode_failure(&mut map);
     if !map.has("observe") && !map.has("intercept") {
         reader.complain(
-            Complaint::new(ProblemKind::MissingKey, "the hook is asked at no point and told of no event")
-                .remedy("add `observe`, `intercept` or both, or remove the hook"),
+            Complaint::new(
+                ProblemKind::MissingKey,
+                "the hook is asked at no point and told of no event",
+            )
+            .remedy("add `observe`, `intercept` or both, or remove the hook"),
         );
     }
     map.finish();
@@ -288,7 +324,11 @@ fn decode_process(reader: &Reader<'_>) -> Option<ProcessHook> {
 
 fn decode_points(reader: &Reader<'_>) -> Option<Vec<HookPoint>> {
     reader.texts()?;
-    let points: Vec<Option<HookPoint>> = reader.list()?.iter().map(|point| point.choice(&INTERCEPT)).collect();
+    let points: Vec<Option<HookPoint>> = reader
+        .list()?
+        .iter()
+        .map(|point| point.choice(&INTERCEPT))
+        .collect();
     let mut points: Vec<HookPoint> = points.into_iter().collect::<Option<_>>()?;
     points.sort_unstable();
     points.dedup();
@@ -296,17 +336,32 @@ fn decode_points(reader: &Reader<'_>) -> Option<Vec<HookPoint>> {
 }
 
 fn decode_commands(reader: &Reader<'_>) -> Option<Vec<CommandHook>> {
-    Some(reader.list()?.iter().enumerate().filter_map(|(index, reader)| decode_command(index, reader)).collect())
+    Some(
+        reader
+            .list()?
+            .iter()
+            .enumerate()
+            .filter_map(|(index, reader)| decode_command(index, reader))
+            .collect(),
+    )
 }
 
 fn decode_command(index: usize, reader: &Reader<'_>) -> Option<CommandHook> {
     let mut map = reader.map()?;
     let name = map.optional("name").map(|name| name.name());
-    let event = map.required("event").and_then(|event| event.choice(&COMMAND_EVENTS));
-    let tools = map.optional("tools").map_or_else(|| Some(vec!["*".to_owned()]), |tools| decode_globs(&tools));
+    let event = map
+        .required("event")
+        .and_then(|event| event.choice(&COMMAND_EVENTS));
+    let tools = map
+        .optional("tools")
+        .map_or_else(|| Some(vec!["*".to_owned()]), |tools| decode_globs(&tools));
     let child = ChildConfig::decode(&mut map);
-    let timeout = map.optional("timeout").map_or(Some(None), |timeout| decode_timeout(&timeout).map(Some));
-    let priority = map.optional("priority").map_or(Some(PRIORITY), |priority| decode_priority(&priority));
+    let timeout = map
+        .optional("timeout")
+        .map_or(Some(None), |timeout| decode_timeout(&timeout).map(Some));
+    let priority = map
+        .optional("priority")
+        .map_or(Some(PRIORITY), |priority| decode_priority(&priority));
     let on_failure = decode_failure(&mut map);
     map.finish();
     let child = child?;
@@ -330,9 +385,12 @@ fn decode_globs(reader: &Reader<'_>) -> Option<Vec<String>> {
         if let Err(fault) = globset::Glob::new(glob) {
             good = false;
             item.complain(
-                Complaint::new(ProblemKind::BadValue, format!("the glob does not compile: {}", fault.kind()))
-                    .accepted("a glob such as *, files_* or mcp__*")
-                    .remedy("close every bracket and brace"),
+                Complaint::new(
+                    ProblemKind::BadValue,
+                    format!("the glob does not compile: {}", fault.kind()),
+                )
+                .accepted("a glob such as *, files_* or mcp__*")
+                .remedy("close every bracket and brace"),
             );
         }
     }
@@ -340,7 +398,8 @@ fn decode_globs(reader: &Reader<'_>) -> Option<Vec<String>> {
 }
 
 fn decode_failure(map: &mut MapReader<'_>) -> Option<OnFailure> {
-    map.optional("on_failure").map_or(Some(OnFailure::Deny), |failure| failure.choice(&FAILURES))
+    map.optional("on_failure")
+        .map_or(Some(OnFailure::Deny), |failure| failure.choice(&FAILURES))
 }
 
 fn decode_priority(reader: &Reader<'_>) -> Option<i32> {
@@ -360,9 +419,16 @@ impl ChildConfig {
             || Some(map.reader().context().resolve("")),
             |dir| dir.path_value(),
         );
-        let env = map.optional("env").map_or_else(|| Some(BTreeMap::new()), |env| decode_env(&env));
+        let env = map
+            .optional("env")
+            .map_or_else(|| Some(BTreeMap::new()), |env| decode_env(&env));
         let (program, args) = command?;
-        Some(Self { program, args, dir: dir?, env: env? })
+        Some(Self {
+            program,
+            args,
+            dir: dir?,
+            env: env?,
+        })
     }
 }
 
@@ -397,9 +463,12 @@ fn decode_env(reader: &Reader<'_>) -> Option<BTreeMap<String, Secret>> {
     for (name, value) in reader.names()? {
         if name.is_empty() || name.contains(['=', '\0']) {
             value.complain(
-                Complaint::new(ProblemKind::BadValue, "found what cannot be the name of an environment variable")
-                    .accepted("letters, digits and _")
-                    .remedy("rename it"),
+                Complaint::new(
+                    ProblemKind::BadValue,
+                    "found what cannot be the name of an environment variable",
+                )
+                .accepted("letters, digits and _")
+                .remedy("rename it"),
             );
             continue;
         }

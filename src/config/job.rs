@@ -15,7 +15,10 @@ pub struct JobConfig {
 
 impl Default for JobConfig {
     fn default() -> Self {
-        Self { workers: 4, lease: Duration::from_secs(30) }
+        Self {
+            workers: 4,
+            lease: Duration::from_secs(30),
+        }
     }
 }
 
@@ -23,10 +26,14 @@ impl JobConfig {
     pub(super) fn decode(reader: &Reader<'_>) -> Option<Self> {
         let mut map = reader.map()?;
         let workers = map.optional("workers").map(|workers| workers.integer(1, 1024));
-        let lease =
-            map.optional("lease").map(|lease| lease.span(Duration::from_millis(100), Duration::from_secs(3600)));
+        let lease = map
+            .optional("lease")
+            .map(|lease| lease.span(Duration::from_millis(100), Duration::from_secs(3600)));
         map.finish();
         let default = Self::default();
-        Some(Self { workers: workers.unwrap_or(Some(default.workers))?, lease: lease.unwrap_or(Some(default.lease))? })
+        Some(Self {
+            workers: workers.unwrap_or(Some(default.workers))?,
+            lease: lease.unwrap_or(Some(default.lease))?,
+        })
     }
 }

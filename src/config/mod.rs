@@ -36,7 +36,9 @@ mod config_tests;
 
 pub use agent::AgentConfig;
 pub use auth::{Role, TokenConfig};
-pub use channel::{ChannelConfig, FeishuConfig, FeishuMode, Kind, Language, Platform, SlackConfig, SlackMode};
+pub use channel::{
+    ChannelConfig, FeishuConfig, FeishuMode, Kind, Language, Platform, SlackConfig, SlackMode,
+};
 pub use hook::HooksConfig;
 pub use job::JobConfig;
 pub use operator::{Identity, IdentityScope, Operator, PlatformId};
@@ -93,11 +95,17 @@ impl Config {
     pub fn load(path: &Path, env: Env<'_>) -> Result<Loaded, Problems> {
         let label = node::shown_path(path);
         let unreadable = |message: String, remedy: &str| {
-            Problems::from(Complaint::new(ProblemKind::Unreadable, message).remedy(remedy).at(&label, None, ""))
+            Problems::from(
+                Complaint::new(ProblemKind::Unreadable, message)
+                    .remedy(remedy)
+                    .at(&label, None, ""),
+            )
         };
         let text = read_text(path).map_err(|fault| {
             let remedy = match fault.kind() {
-                std::io::ErrorKind::NotFound => "name the file with --config FILE; examples/gatepost.yaml is one to start from",
+                std::io::ErrorKind::NotFound => {
+                    "name the file with --config FILE; examples/gatepost.yaml is one to start from"
+                }
                 std::io::ErrorKind::InvalidData => "save the file as UTF-8",
                 _ => "name a readable file with --config FILE",
             };
@@ -114,7 +122,11 @@ impl Config {
         let cx = Context::new(file, base, env);
         let (tree, faults) = yaml::read(text);
         for fault in faults {
-            cx.complain(Some(fault.at), "", Complaint::new(fault.kind, fault.message).remedy(fault.remedy));
+            cx.complain(
+                Some(fault.at),
+                "",
+                Complaint::new(fault.kind, fault.message).remedy(fault.remedy),
+            );
         }
         let config = tree.and_then(|tree| read_tree(&cx, &tree));
         let (problems, warnings) = cx.into_found();
@@ -122,9 +134,12 @@ impl Config {
             (None, Some(config)) => Ok(Loaded { config, warnings }),
             (Some(problems), _) => Err(problems),
             // No part may fail without saying why; should one do so all the same, nothing starts.
-            (None, None) => Err(Complaint::new(ProblemKind::Unreadable, "the configuration could not be read")
-                .at(file, None, "")
-                .into()),
+            (None, None) => Err(Complaint::new(
+                ProblemKind::Unreadable,
+                "the configuration could not be read",
+            )
+            .at(file, None, "")
+            .into()),
         }
     }
 
@@ -133,7 +148,9 @@ impl Config {
         check::orgs_of(
             self.tokens.iter().map(|token| token.org.as_str()),
             self.channels.iter().map(|channel| channel.org.as_str()),
-            self.operators.iter().flat_map(|operator| operator.orgs.iter().map(String::as_str)),
+            self.operators
+                .iter()
+                .flat_map(|operator| operator.orgs.iter().map(String::as_str)),
         )
     }
 
@@ -143,7 +160,10 @@ impl Config {
     }
 
     /// The channels of an organisation.
-    pub fn channels_of<'a, 'o>(&'a self, org: &'o str) -> impl Iterator<Item = &'a ChannelConfig> + use<'a, 'o> {
+    pub fn channels_of<'a, 'o>(
+        &'a self,
+        org: &'o str,
+    ) -> impl Iterator<Item = &'a ChannelConfig> + use<'a, 'o> {
         self.channels.iter().filter(move |channel| channel.org == org)
     }
 
@@ -161,7 +181,9 @@ impl Config {
     /// these ids, or if they belong to different persons.
     pub fn operator_by_identity(&self, channel: &ChannelConfig, proven: &[PlatformId]) -> Option<&Operator> {
         let mut found = self.operators_of(&channel.org).filter(|operator| {
-            operator.identities_on(channel.kind(), &channel.name).any(|identity| proven.contains(identity))
+            operator
+                .identities_on(channel.kind(), &channel.name)
+                .any(|identity| proven.contains(identity))
         });
         let operator = found.next()?;
         found.next().is_none().then_some(operator)
@@ -173,7 +195,10 @@ impl Config {
         let mut found = self.operators_of(org).filter(|operator| {
             operator.id == handle
                 || operator.email.as_deref() == Some(email.as_str())
-                || operator.identities.iter().any(|identity| identity.id.as_str() == handle)
+                || operator
+                    .identities
+                    .iter()
+                    .any(|identity| identity.id.as_str() == handle)
         });
         let operator = found.next()?;
         found.next().is_none().then_some(operator)
@@ -204,19 +229,33 @@ impl Draft {
         let cx = root.context();
         let mut map = root.map()?;
         let draft = Self {
-            server: map.optional("server").map_or_else(|| Some(ServerConfig::absent(cx)), |r| ServerConfig::decode(&r)),
+            server: map
+                .optional("server")
+                .map_or_else(|| Some(ServerConfig::absent(cx)), |r| ServerConfig::decode(&r)),
             storage: map
                 .optional("storage")
                 .map_or_else(|| Some(StorageConfig::absent(cx)), |r| StorageConfig::decode(&r)),
-            tokens: map.optional("auth").map_or_else(|| Some(Vec::new()), |r| auth::decode(&r)),
-            operators: map.optional("operators").map_or_else(|| Some(Vec::new()), |r| operator::decode(&r)),
-            channels: map.optional("channels").map_or_else(|| Some(Vec::new()), |r| channel::decode(&r)),
+            tokens: map
+                .optional("auth")
+                .map_or_else(|| Some(Vec::new()), |r| auth::decode(&r)),
+            operators: map
+                .optional("operators")
+                .map_or_else(|| Some(Vec::new()), |r| operator::decode(&r)),
+            channels: map
+                .optional("channels")
+                .map_or_else(|| Some(Vec::new()), |r| channel::decode(&r)),
             policy: map
                 .optional("policy")
                 .map_or_else(|| Some(PolicyDraft::absent()), |r| PolicyDraft::decode(&r)),
-            job: map.optional("job").map_or_else(|| Some(JobConfig::default()), |r| JobConfig::decode(&r)),
-            hooks: map.optional("hooks").map_or_else(|| Some(HooksConfig::default()), |r| HooksConfig::decode(&r)),
-            agent: map.optional("agent").map_or_else(|| Some(AgentConfig::default()), |r| AgentConfig::decode(&r)),
+            job: map
+                .optional("job")
+                .map_or_else(|| Some(JobConfig::default()), |r| JobConfig::decode(&r)),
+            hooks: map
+                .optional("hooks")
+                .map_or_else(|| Some(HooksConfig::default()), |r| HooksConfig::decode(&r)),
+            agent: map
+                .optional("agent")
+                .map_or_else(|| Some(AgentConfig::default()), |r| AgentConfig::decode(&r)),
         };
         map.finish();
         Some(draft)
@@ -225,7 +264,9 @@ impl Draft {
 
 /// Reads a regular file of UTF-8 text. One byte over the bound is enough to be refused as too large later.
 fn read_text(path: &Path) -> std::io::Result<String> {
-    let limit = u64::try_from(yaml::MAX_BYTES).unwrap_or(u64::MAX).saturating_add(8);
+    let limit = u64::try_from(yaml::MAX_BYTES)
+        .unwrap_or(u64::MAX)
+        .saturating_add(8);
     if std::fs::metadata(path)?.is_dir() {
         return Err(std::io::Error::other("it is a folder"));
     }
@@ -233,7 +274,10 @@ fn read_text(path: &Path) -> std::io::Result<String> {
     std::fs::File::open(path)?.take(limit).read_to_end(&mut bytes)?;
     // A cut in the middle of a character must not hide that the file is too large.
     if bytes.len() > yaml::MAX_BYTES {
-        return Err(std::io::Error::other(format!("it has more than {} bytes", yaml::MAX_BYTES)));
+        return Err(std::io::Error::other(format!(
+            "it has more than {} bytes",
+            yaml::MAX_BYTES
+        )));
     }
     String::from_utf8(bytes)
         .map_err(|_| std::io::Error::new(std::io::ErrorKind::InvalidData, "it is not UTF-8 text"))

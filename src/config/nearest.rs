@@ -10,7 +10,12 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
     candidates
         .into_iter()
         .filter(|candidate| candidate.chars().count() <= LONGEST)
-        .map(|candidate| (distance(&word.to_lowercase(), &candidate.to_lowercase()), candidate))
+        .map(|candidate| {
+            (
+                distance(&word.to_lowercase(), &candidate.to_lowercase()),
+                candidate,
+            )
+        })
         .filter(|(distance, candidate)| *distance <= allowed || related(word, candidate))
         .min_by_key(|(distance, _)| *distance)
         .map(|(_, candidate)| candidate)
@@ -18,7 +23,11 @@ pub fn nearest<'a>(word: &str, candidates: impl IntoIterator<Item = &'a str>) ->
 
 /// One word holds the other whole, as `signing_secret_env` holds `signing_secret`.
 fn related(word: &str, candidate: &str) -> bool {
-    let (short, long) = if word.len() < candidate.len() { (word, candidate) } else { (candidate, word) };
+    let (short, long) = if word.len() < candidate.len() {
+        (word, candidate)
+    } else {
+        (candidate, word)
+    };
     short.len() >= 4 && (long.starts_with(short) || long.ends_with(short))
 }
 

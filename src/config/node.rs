@@ -5,7 +5,13 @@
 //! which reports what was never asked for; the keys asked for are remembered, so that the JSON Schema can be compared
 //! with the decoder.
 
-use std::{cell::RefCell, collections::BTreeSet, fmt::Write as _, path::{Path, PathBuf}, str::FromStr};
+use std::{
+    cell::RefCell,
+    collections::BTreeSet,
+    fmt::Write as _,
+    path::{Path, PathBuf},
+    str::FromStr,
+};
 
 use super::{
     nearest::nearest,
@@ -39,7 +45,12 @@ pub struct Complaint {
 impl Complaint {
     /// A problem of this family; `message` says what was found.
     pub fn new(kind: ProblemKind, message: impl Into<String>) -> Self {
-        Self { kind, message: message.into(), accepted: None, remedy: None }
+        Self {
+            kind,
+            message: message.into(),
+            accepted: None,
+            remedy: None,
+        }
     }
 
     /// Says what is accepted.
@@ -58,8 +69,21 @@ impl Complaint {
 
     /// Gives it its place.
     pub fn at(self, file: &str, at: Option<Location>, key: impl Into<String>) -> Problem {
-        let Self { kind, message, accepted, remedy } = self;
-        Problem { kind, file: file.to_owned(), at, key: key.into(), message, accepted, remedy }
+        let Self {
+            kind,
+            message,
+            accepted,
+            remedy,
+        } = self;
+        Problem {
+            kind,
+            file: file.to_owned(),
+            at,
+            key: key.into(),
+            message,
+            accepted,
+            remedy,
+        }
     }
 }
 
@@ -78,7 +102,13 @@ impl<'a> Context<'a> {
 
     /// The tree's outermost value.
     pub fn root<'n>(&'n self, node: &'n Node) -> Reader<'n> {
-        Reader { cx: self, node, at: node.at, path: String::new(), shape: String::new() }
+        Reader {
+            cx: self,
+            node,
+            at: node.at,
+            path: String::new(),
+            shape: String::new(),
+        }
     }
 
     /// The file as it is named in messages.
@@ -98,7 +128,12 @@ impl<'a> Context<'a> {
 
     /// Writes a warning down.
     pub fn warn(&self, at: Option<Location>, key: &str, message: impl Into<String>) {
-        let warning = Warning { file: self.file.clone(), at, key: key.to_owned(), message: message.into() };
+        let warning = Warning {
+            file: self.file.clone(),
+            at,
+            key: key.to_owned(),
+            message: message.into(),
+        };
         self.warnings.borrow_mut().push(warning);
     }
 
@@ -162,7 +197,11 @@ impl<'a> Reader<'a> {
     /// A problem of a value that is of the right type but not accepted.
     pub fn bad_value(&self, accepted: impl Into<String>, remedy: impl Into<String>) {
         let message = format!("found {}", describe(self.value()));
-        self.complain(Complaint::new(ProblemKind::BadValue, message).accepted(accepted).remedy(remedy));
+        self.complain(
+            Complaint::new(ProblemKind::BadValue, message)
+                .accepted(accepted)
+                .remedy(remedy),
+        );
     }
 
     fn wrong_type(&self, found: &str, accepted: &str) {
@@ -172,7 +211,11 @@ impl<'a> Reader<'a> {
             _ => "see examples/gatepost.yaml for the shape of this key",
         };
         let message = format!("found {found}");
-        self.complain(Complaint::new(ProblemKind::WrongType, message).accepted(accepted).remedy(remedy));
+        self.complain(
+            Complaint::new(ProblemKind::WrongType, message)
+                .accepted(accepted)
+                .remedy(remedy),
+        );
     }
 
     /// The value as a mapping.
@@ -181,13 +224,22 @@ impl<'a> Reader<'a> {
             self.wrong_type(&describe_type(self.value()), "a mapping of keys to values");
             return None;
         };
-        Some(MapReader { reader: self.clone(), entries, asked: Vec::new() })
+        Some(MapReader {
+            reader: self.clone(),
+            entries,
+            asked: Vec::new(),
+        })
     }
 
     /// The entries of a mapping whose keys are names given by the user.
     pub fn names(&self) -> Option<Vec<(&'a str, Reader<'a>)>> {
         let map = self.map()?;
-        Some(map.entries.iter().map(|entry| (entry.key.as_str(), map.child(entry, "*"))).collect())
+        Some(
+            map.entries
+                .iter()
+                .map(|entry| (entry.key.as_str(), map.child(entry, "*")))
+                .collect(),
+        )
     }
 
     /// The items of a list.
@@ -211,9 +263,12 @@ impl<'a> Reader<'a> {
         let items = self.list()?;
         if items.is_empty() {
             self.complain(
-                Complaint::new(ProblemKind::BadValue, "found an empty list, which stands for nobody and nothing")
-                    .accepted("a list with at least one item")
-                    .remedy("name at least one, or remove the key"),
+                Complaint::new(
+                    ProblemKind::BadValue,
+                    "found an empty list, which stands for nobody and nothing",
+                )
+                .accepted("a list with at least one item")
+                .remedy("name at least one, or remove the key"),
             );
             return None;
         }
@@ -233,8 +288,11 @@ impl<'a> Reader<'a> {
             let Some(text) = item.text() else { continue };
             if texts.contains(&text) {
                 item.complain(
-                    Complaint::new(ProblemKind::Conflict, format!("`{}` stands in the list twice", shown(&text)))
-                        .remedy("keep one of the two"),
+                    Complaint::new(
+                        ProblemKind::Conflict,
+                        format!("`{}` stands in the list twice", shown(&text)),
+                    )
+                    .remedy("keep one of the two"),
                 );
             }
             texts.push(text);
@@ -256,8 +314,14 @@ impl<'a> Reader<'a> {
             );
             return None;
         }
-        if text.chars().any(|c| (c.is_control() && c != '\n') || super::yaml::is_invisible(c)) {
-            self.bad_value("text without control or invisible characters", "type the value anew");
+        if text
+            .chars()
+            .any(|c| (c.is_control() && c != '\n') || super::yaml::is_invisible(c))
+        {
+            self.bad_value(
+                "text without control or invisible characters",
+                "type the value anew",
+            );
             return None;
         }
         Some(text.clone())
@@ -267,7 +331,10 @@ impl<'a> Reader<'a> {
     pub fn line(&self, longest: usize) -> Option<String> {
         let text = self.text()?;
         if text.contains('\n') || text.trim() != text || text.chars().count() > longest {
-            self.bad_value(format!("one line of at most {longest} characters"), "shorten it, without blanks around it");
+            self.bad_value(
+                format!("one line of at most {longest} characters"),
+                "shorten it, without blanks around it",
+            );
             return None;
         }
         Some(text)
@@ -278,9 +345,14 @@ impl<'a> Reader<'a> {
         let text = self.text()?;
         let ok = text.len() <= 64
             && text.starts_with(|c: char| c.is_ascii_alphanumeric())
-            && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-'));
+            && text
+                .chars()
+                .all(|c| c.is_ascii_alphanumeric() || matches!(c, '.' | '_' | '-'));
         if !ok {
-            self.bad_value("1 to 64 of the characters A-Z a-z 0-9 . _ -, beginning with a letter or digit", "choose another name");
+            self.bad_value(
+                "1 to 64 of the characters A-Z a-z 0-9 . _ -, beginning with a letter or digit",
+                "choose another name",
+            );
             return None;
         }
         Some(text)
@@ -305,7 +377,10 @@ impl<'a> Reader<'a> {
             self.wrong_type(&describe(self.value()), &accepted);
             return None;
         };
-        let number = spelling.parse::<i64>().ok().and_then(|number| T::try_from(number).ok());
+        let number = spelling
+            .parse::<i64>()
+            .ok()
+            .and_then(|number| T::try_from(number).ok());
         match number.filter(|number| (least..=most).contains(number)) {
             Some(number) => Some(number),
             None => {
@@ -326,7 +401,10 @@ impl<'a> Reader<'a> {
         if let Some((_, value)) = choices.iter().find(|(word, _)| word == text) {
             return Some(*value);
         }
-        self.bad_value(accepted, did_you_mean(text, &words).unwrap_or_else(|| "choose one of these".into()));
+        self.bad_value(
+            accepted,
+            did_you_mean(text, &words).unwrap_or_else(|| "choose one of these".into()),
+        );
         None
     }
 
@@ -362,7 +440,10 @@ impl<'a> Reader<'a> {
         let span = match self.value() {
             // A bare number cannot tell its unit, whatever its size: say so instead of naming its type.
             Value::Number(spelling) if spelling.starts_with('-') || spelling.parse::<f64>().is_ok() => {
-                let fault = spelling.parse::<Span>().err().map_or_else(String::new, |fault| format!(": {fault}"));
+                let fault = spelling
+                    .parse::<Span>()
+                    .err()
+                    .map_or_else(String::new, |fault| format!(": {fault}"));
                 let message = format!("found the number {}{fault}", shown(spelling));
                 self.complain(
                     Complaint::new(ProblemKind::BadValue, message)
@@ -421,9 +502,12 @@ impl<'a> Reader<'a> {
                 Json::Number,
             ),
             Value::List(items) => Json::Array(items.iter().map(|item| self.json_value(item)).collect()),
-            Value::Map(entries) => {
-                Json::Object(entries.iter().map(|entry| (entry.key.clone(), self.json_value(&entry.value))).collect())
-            }
+            Value::Map(entries) => Json::Object(
+                entries
+                    .iter()
+                    .map(|entry| (entry.key.clone(), self.json_value(&entry.value)))
+                    .collect(),
+            ),
         }
     }
 
@@ -442,7 +526,9 @@ impl<'a> Reader<'a> {
         match Secret::accept(&raw) {
             Ok((secret, Trimmed::No)) => Some(secret),
             Ok((secret, Trimmed::Yes)) => {
-                self.warn(format!("blanks, a line end or a byte-order mark around the secret{origin} were removed"));
+                self.warn(format!(
+                    "blanks, a line end or a byte-order mark around the secret{origin} were removed"
+                ));
                 Some(secret)
             }
             Err(fault) => {
@@ -481,7 +567,9 @@ impl<'a> Reader<'a> {
             SecretFault::Empty => "set it: nothing runs without its secret",
             SecretFault::Quoted => "remove the quotes: they would be part of the secret",
             SecretFault::SecondLine => "keep the line with the secret only",
-            SecretFault::EscapedLineEnd => "remove the last two characters: no shell turned them into a line end",
+            SecretFault::EscapedLineEnd => {
+                "remove the last two characters: no shell turned them into a line end"
+            }
             SecretFault::Invisible | SecretFault::NotForHeader => "copy the secret anew, as plain text",
             SecretFault::NotText => "store the file as UTF-8",
             SecretFault::TooLong => "check that this is the right value",
@@ -501,7 +589,11 @@ impl<'a> Reader<'a> {
                 return None;
             }
         };
-        let mut map = MapReader { reader: self.clone(), entries, asked: Vec::new() };
+        let mut map = MapReader {
+            reader: self.clone(),
+            entries,
+            asked: Vec::new(),
+        };
         let (env, file) = (map.optional("env"), map.optional("file"));
         map.finish();
         match (env, file) {
@@ -509,9 +601,12 @@ impl<'a> Reader<'a> {
             (None, Some(file)) => file.from_file(),
             _ => {
                 self.complain(
-                    Complaint::new(ProblemKind::WrongType, "found a mapping without exactly one of `env` and `file`")
-                        .accepted(ACCEPTED)
-                        .remedy("name one source of the secret"),
+                    Complaint::new(
+                        ProblemKind::WrongType,
+                        "found a mapping without exactly one of `env` and `file`",
+                    )
+                    .accepted(ACCEPTED)
+                    .remedy("name one source of the secret"),
                 );
                 None
             }
@@ -529,9 +624,12 @@ impl<'a> Reader<'a> {
             // The text may be the secret itself, put in the wrong place: it is not repeated.
             _ => {
                 self.complain(
-                    Complaint::new(ProblemKind::BadValue, "found what is not the name of an environment variable")
-                        .accepted("letters, digits and _")
-                        .remedy("write the variable's name here, not its value"),
+                    Complaint::new(
+                        ProblemKind::BadValue,
+                        "found what is not the name of an environment variable",
+                    )
+                    .accepted("letters, digits and _")
+                    .remedy("write the variable's name here, not its value"),
                 );
                 return None;
             }
@@ -583,7 +681,11 @@ impl<'a> MapReader<'a> {
     /// The value of a key that may be left out.
     pub fn optional(&mut self, key: &'static str) -> Option<Reader<'a>> {
         self.asked.push(key);
-        self.reader.cx.known.borrow_mut().insert(joined(&self.reader.shape, key));
+        self.reader
+            .cx
+            .known
+            .borrow_mut()
+            .insert(joined(&self.reader.shape, key));
         let entry = self.entries.iter().find(|entry| entry.key == key)?;
         Some(self.child(entry, key))
     }
@@ -619,7 +721,11 @@ impl<'a> MapReader<'a> {
 
     /// Reports every key that nobody asked for.
     pub fn finish(self) {
-        for entry in self.entries.iter().filter(|entry| !self.asked.contains(&entry.key.as_str())) {
+        for entry in self
+            .entries
+            .iter()
+            .filter(|entry| !self.asked.contains(&entry.key.as_str()))
+        {
             let mut free = self.asked.clone();
             free.retain(|key| !self.has(key));
             let remedy = did_you_mean(&entry.key, &free)
@@ -628,9 +734,12 @@ impl<'a> MapReader<'a> {
             self.reader.cx.complain(
                 Some(entry.at),
                 &joined(&self.reader.path, &entry.key),
-                Complaint::new(ProblemKind::UnknownKey, format!("the key `{}` is not known here", shown(&entry.key)))
-                    .accepted(one_of(&self.asked))
-                    .remedy(remedy),
+                Complaint::new(
+                    ProblemKind::UnknownKey,
+                    format!("the key `{}` is not known here", shown(&entry.key)),
+                )
+                .accepted(one_of(&self.asked))
+                .remedy(remedy),
             );
         }
     }
@@ -648,7 +757,10 @@ impl<'a> MapReader<'a> {
 
 /// The path of a key below another.
 pub fn joined(path: &str, key: &str) -> String {
-    let plain = !key.is_empty() && key.chars().all(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | '*'));
+    let plain = !key.is_empty()
+        && key
+            .chars()
+            .all(|c| c.is_alphanumeric() || matches!(c, '_' | '-' | '*'));
     match (path.is_empty(), plain) {
         (true, true) => key.to_owned(),
         (false, true) => format!("{path}.{key}", key = shown(key)),
@@ -665,7 +777,13 @@ pub fn did_you_mean(word: &str, words: &[&str]) -> Option<String> {
 pub fn one_of(words: &[&str]) -> String {
     let mut out = String::new();
     for (index, word) in words.iter().enumerate() {
-        let separator = if index == 0 { "" } else if index + 1 == words.len() { " or " } else { ", " };
+        let separator = if index == 0 {
+            ""
+        } else if index + 1 == words.len() {
+            " or "
+        } else {
+            ", "
+        };
         // Writing to a String cannot fail.
         let _ = write!(out, "{separator}{word}");
     }
@@ -674,7 +792,11 @@ pub fn one_of(words: &[&str]) -> String {
 
 /// A path as it may stand in a message.
 pub fn shown_path(path: &Path) -> String {
-    path.to_string_lossy().chars().map(|c| if c.is_control() { '\u{fffd}' } else { c }).take(300).collect()
+    path.to_string_lossy()
+        .chars()
+        .map(|c| if c.is_control() { '\u{fffd}' } else { c })
+        .take(300)
+        .collect()
 }
 
 fn in_words(span: std::time::Duration) -> String {
@@ -691,7 +813,10 @@ fn in_words(span: std::time::Duration) -> String {
 fn describe(value: &Value) -> String {
     match value {
         Value::Text(text) if may_be_secret(text) => {
-            format!("a text of {} characters (not shown: it may be a secret)", text.chars().count())
+            format!(
+                "a text of {} characters (not shown: it may be a secret)",
+                text.chars().count()
+            )
         }
         Value::Text(text) => format!("the text `{}`", shown(text)),
         Value::Number(spelling) => format!("the number {}", shown(spelling)),
@@ -703,10 +828,14 @@ fn describe(value: &Value) -> String {
 /// Whether a text that stands under a key for something else could be a secret in the wrong place.
 fn may_be_secret(text: &str) -> bool {
     let token = text.len() >= 20
-        && text.chars().all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '+' | '/' | '=' | '.'))
+        && text
+            .chars()
+            .all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-' | '+' | '/' | '=' | '.'))
         && text.chars().any(|c| c.is_ascii_digit())
         && text.chars().any(|c| c.is_ascii_alphabetic());
-    let known = ["xox", "xapp-", "sk-", "Bearer "].iter().any(|head| text.starts_with(head));
+    let known = ["xox", "xapp-", "sk-", "Bearer "]
+        .iter()
+        .any(|head| text.starts_with(head));
     token || known || (text.contains("://") && text.contains('@'))
 }
 

@@ -71,7 +71,11 @@ impl PlatformId {
     /// The text of the id.
     pub fn as_str(&self) -> &str {
         match self {
-            Self::FeishuOpen(id) | Self::FeishuUnion(id) | Self::FeishuUser(id) | Self::Slack(id) | Self::Local(id) => id,
+            Self::FeishuOpen(id)
+            | Self::FeishuUnion(id)
+            | Self::FeishuUser(id)
+            | Self::Slack(id)
+            | Self::Local(id) => id,
         }
     }
 
@@ -136,7 +140,10 @@ fn decode_one(reader: &Reader<'_>) -> Option<OperatorDraft> {
     let roles = map.optional("roles").and_then(|roles| roles.texts_or_none());
     let identities: Option<Vec<(String, String)>> = map.optional("identities").and_then(|identities| {
         let named = identities.names()?;
-        named.into_iter().map(|(key, id)| Some((key.to_owned(), id.line(128)?))).collect()
+        named
+            .into_iter()
+            .map(|(key, id)| Some((key.to_owned(), id.line(128)?)))
+            .collect()
     });
     map.finish();
     let id = id?;
@@ -150,14 +157,19 @@ fn decode_one(reader: &Reader<'_>) -> Option<OperatorDraft> {
         roles: roles.unwrap_or_default(),
         identities: Vec::new(),
     };
-    (reader.context().count() == before)
-        .then_some(OperatorDraft { operator, identities: identities.unwrap_or_default() })
+    (reader.context().count() == before).then_some(OperatorDraft {
+        operator,
+        identities: identities.unwrap_or_default(),
+    })
 }
 
 fn decode_id(reader: &Reader<'_>) -> Option<String> {
     let id = reader.line(128)?;
     if id.chars().any(char::is_whitespace) {
-        reader.bad_value("an id without blanks", "use a short id such as `dana`; the full name is `name`");
+        reader.bad_value(
+            "an id without blanks",
+            "use a short id such as `dana`; the full name is `name`",
+        );
         return None;
     }
     Some(id)
@@ -165,7 +177,9 @@ fn decode_id(reader: &Reader<'_>) -> Option<String> {
 
 fn decode_email(reader: &Reader<'_>) -> Option<Option<String>> {
     let text = reader.line(254)?;
-    let ok = text.split_once('@').is_some_and(|(user, host)| !user.is_empty() && !host.is_empty() && !host.contains('@'))
+    let ok = text
+        .split_once('@')
+        .is_some_and(|(user, host)| !user.is_empty() && !host.is_empty() && !host.contains('@'))
         && !text.chars().any(char::is_whitespace);
     if !ok {
         reader.bad_value("an e-mail address", "write it as user@host");

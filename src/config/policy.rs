@@ -9,7 +9,11 @@ use super::{
     problem::ProblemKind,
 };
 
-const EFFECTS: [(&str, Effect); 3] = [("allow", Effect::Allow), ("deny", Effect::Deny), ("confirm", Effect::Confirm)];
+const EFFECTS: [(&str, Effect); 3] = [
+    ("allow", Effect::Allow),
+    ("deny", Effect::Deny),
+    ("confirm", Effect::Confirm),
+];
 const LONGEST: Duration = Duration::from_secs(366 * 86_400);
 
 /// The section as it was read. What could not be read is `None`, so that rules keep their places.
@@ -25,13 +29,20 @@ pub(super) struct PolicyDraft {
 impl PolicyDraft {
     /// The section when it is left out: everything needs a person.
     pub(super) fn absent() -> Self {
-        Self { default: None, confirm: Some(ConfirmSource::default()), rules: Vec::new(), whole: true }
+        Self {
+            default: None,
+            confirm: Some(ConfirmSource::default()),
+            rules: Vec::new(),
+            whole: true,
+        }
     }
 
     pub(super) fn decode(reader: &Reader<'_>) -> Option<Self> {
         let before = reader.context().count();
         let mut map = reader.map()?;
-        let default = map.optional("default").and_then(|default| default.choice(&EFFECTS));
+        let default = map
+            .optional("default")
+            .and_then(|default| default.choice(&EFFECTS));
         let confirm = map.optional("confirm").map(|confirm| {
             let mut map = confirm.map()?;
             let source = decode_confirm(&mut map, confirm.context());
@@ -70,15 +81,21 @@ fn decode_confirm(map: &mut MapReader<'_>, cx: &Context<'_>) -> Option<ConfirmSo
     let span = |reader: Reader<'_>| reader.span(Duration::from_millis(1), LONGEST);
     let source = ConfirmSource {
         channels: map.optional("channels").and_then(|channels| channels.texts()),
-        approvers: map.optional("approvers").and_then(|approvers| decode_approvers(&approvers)),
+        approvers: map
+            .optional("approvers")
+            .and_then(|approvers| decode_approvers(&approvers)),
         quorum: map.optional("quorum").and_then(|quorum| quorum.integer(1, 1000)),
-        deny_threshold: map.optional("deny_threshold").and_then(|threshold| threshold.integer(1, 1000)),
-        self_approval: map.optional("self_approval").and_then(|allowed| allowed.boolean()),
+        deny_threshold: map
+            .optional("deny_threshold")
+            .and_then(|threshold| threshold.integer(1, 1000)),
+        self_approval: map
+            .optional("self_approval")
+            .and_then(|allowed| allowed.boolean()),
         timeout: map.optional("timeout").and_then(span),
         permit_ttl: map.optional("permit_ttl").and_then(span),
-        partial_view: map
-            .optional("partial_view")
-            .and_then(|view| view.choice(&[("reject", PartialView::Reject), ("approve", PartialView::Approve)])),
+        partial_view: map.optional("partial_view").and_then(|view| {
+            view.choice(&[("reject", PartialView::Reject), ("approve", PartialView::Approve)])
+        }),
     };
     (cx.count() == before).then_some(source)
 }
@@ -92,13 +109,19 @@ fn decode_approvers(reader: &Reader<'_>) -> Option<Approvers> {
     map.finish();
     if nobody {
         reader.complain(
-            Complaint::new(ProblemKind::NobodyDecides, "names neither a role nor an operator: nobody could decide")
-                .accepted("{roles: [ROLE], operators: [ID]}, at least one of the two")
-                .remedy("name who may decide"),
+            Complaint::new(
+                ProblemKind::NobodyDecides,
+                "names neither a role nor an operator: nobody could decide",
+            )
+            .accepted("{roles: [ROLE], operators: [ID]}, at least one of the two")
+            .remedy("name who may decide"),
         );
         return None;
     }
-    Some(Approvers { roles: roles.unwrap_or(Some(Vec::new()))?, operators: operators.unwrap_or(Some(Vec::new()))? })
+    Some(Approvers {
+        roles: roles.unwrap_or(Some(Vec::new()))?,
+        operators: operators.unwrap_or(Some(Vec::new()))?,
+    })
 }
 
 fn decode_rule(reader: &Reader<'_>) -> Option<RuleSource> {
@@ -113,7 +136,9 @@ fn decode_rule(reader: &Reader<'_>) -> Option<RuleSource> {
     let orgs = map.optional("orgs").and_then(|orgs| orgs.texts());
     let redact = map.optional("redact").and_then(|redact| decode_pointers(&redact));
     let trust_asserted = map.optional("trust_asserted").and_then(|trust| trust.boolean());
-    let verified_requester = map.optional("verified_requester").and_then(|verified| verified.boolean());
+    let verified_requester = map
+        .optional("verified_requester")
+        .and_then(|verified| verified.boolean());
     let confirm = decode_confirm(&mut map, cx);
     map.finish();
     if cx.count() != before {
@@ -137,13 +162,20 @@ fn decode_rule(reader: &Reader<'_>) -> Option<RuleSource> {
 fn decode_pointers(reader: &Reader<'_>) -> Option<Vec<String>> {
     let pointers = reader.texts_or_none()?;
     let well_formed = |pointer: &str| {
-        pointer.starts_with('/') && pointer.split('~').skip(1).all(|tail| tail.starts_with(['0', '1']))
+        pointer.starts_with('/')
+            && pointer
+                .split('~')
+                .skip(1)
+                .all(|tail| tail.starts_with(['0', '1']))
     };
     let mut good = true;
     for (item, pointer) in reader.list()?.iter().zip(&pointers) {
         if !well_formed(pointer) {
             good = false;
-            item.bad_value("a JSON pointer such as /card/number", "begin it with /; write ~ as ~0 and / in a name as ~1");
+            item.bad_value(
+                "a JSON pointer such as /card/number",
+                "begin it with /; write ~ as ~0 and / in a name as ~1",
+            );
         }
     }
     good.then_some(pointers)

@@ -72,7 +72,10 @@ impl Secret {
         if clean.contains(['\n', '\r']) {
             return Err(SecretFault::SecondLine);
         }
-        if clean.chars().any(|c| c.is_control() || is_invisible(c) || (c.is_whitespace() && c != ' ')) {
+        if clean
+            .chars()
+            .any(|c| c.is_control() || is_invisible(c) || (c.is_whitespace() && c != ' '))
+        {
             return Err(SecretFault::Invisible);
         }
         if is_quoted(clean) {
@@ -81,7 +84,11 @@ impl Secret {
         if clean.ends_with("\\n") || clean.ends_with("\\r") {
             return Err(SecretFault::EscapedLineEnd);
         }
-        let trimmed = if clean.len() == raw.len() { Trimmed::No } else { Trimmed::Yes };
+        let trimmed = if clean.len() == raw.len() {
+            Trimmed::No
+        } else {
+            Trimmed::Yes
+        };
         Ok((Self(Zeroizing::new(clean.to_owned())), trimmed))
     }
 
@@ -95,7 +102,11 @@ impl Secret {
     /// # Errors
     /// [`SecretFault::NotForHeader`].
     pub fn for_header(self) -> Result<Self, SecretFault> {
-        if self.0.bytes().all(|byte| byte.is_ascii_graphic()) { Ok(self) } else { Err(SecretFault::NotForHeader) }
+        if self.0.bytes().all(|byte| byte.is_ascii_graphic()) {
+            Ok(self)
+        } else {
+            Err(SecretFault::NotForHeader)
+        }
     }
 
     /// The secret itself. The caller keeps it out of logs, errors and pages.
@@ -153,8 +164,16 @@ pub fn read_file(path: &Path) -> Result<Zeroizing<String>, SecretFileError> {
 }
 
 fn is_quoted(text: &str) -> bool {
-    const PAIRS: [(char, char); 6] =
-        [('"', '"'), ('\'', '\''), ('`', '`'), ('“', '”'), ('‘', '’'), ('«', '»')];
+    const PAIRS: [(char, char); 6] = [
+        ('"', '"'),
+        ('\'', '\''),
+        ('`', '`'),
+        ('“', '”'),
+        ('‘', '’'),
+        ('«', '»'),
+    ];
     text.chars().count() > 1
-        && PAIRS.iter().any(|(open, close)| text.starts_with(*open) && text.ends_with(*close))
+        && PAIRS
+            .iter()
+            .any(|(open, close)| text.starts_with(*open) && text.ends_with(*close))
 }

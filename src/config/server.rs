@@ -33,14 +33,20 @@ pub enum KeySource {
 impl ServerConfig {
     /// The section when it is left out.
     pub(super) fn absent(cx: &Context<'_>) -> Self {
-        Self { listen: Listen::DEFAULT, public_url: None, key: default_key(cx) }
+        Self {
+            listen: Listen::DEFAULT,
+            public_url: None,
+            key: default_key(cx),
+        }
     }
 
     pub(super) fn decode(reader: &Reader<'_>) -> Option<Self> {
         let cx = reader.context();
         let before = cx.count();
         let mut map = reader.map()?;
-        let listen = map.optional("listen").map(|listen| listen.parsed::<Listen>(ACCEPTED));
+        let listen = map
+            .optional("listen")
+            .map(|listen| listen.parsed::<Listen>(ACCEPTED));
         let public_url = map.optional("public_url").and_then(|url| PublicUrl::read(&url));
         let key = map.optional("key").map(|key| decode_key(&key));
         map.finish();
@@ -49,7 +55,11 @@ impl ServerConfig {
             reader.warn("listens on every address without a `public_url`: only requests that name the bound address are answered");
         }
         let key = key.unwrap_or_else(|| Some(default_key(cx)))?;
-        (cx.count() == before).then_some(Self { listen, public_url, key })
+        (cx.count() == before).then_some(Self {
+            listen,
+            public_url,
+            key,
+        })
     }
 }
 
@@ -72,8 +82,13 @@ fn decode_key(reader: &Reader<'_>) -> Option<KeySource> {
         Some(key) => Some(KeySource::Given(key)),
         None => {
             reader.complain(
-                Complaint::new(ProblemKind::BadSecret, "the server's key is not 64 hexadecimal digits (32 bytes)")
-                    .remedy("use {file: gatepost.key}, which is made at the first start, or 32 random bytes in hex"),
+                Complaint::new(
+                    ProblemKind::BadSecret,
+                    "the server's key is not 64 hexadecimal digits (32 bytes)",
+                )
+                .remedy(
+                    "use {file: gatepost.key}, which is made at the first start, or 32 random bytes in hex",
+                ),
             );
             None
         }

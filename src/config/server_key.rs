@@ -61,7 +61,9 @@ pub enum KeyError {
         source: io::Error,
     },
     /// Others than its owner can read it.
-    #[error("the key file {path} has mode {mode:04o}: others can read it; run `chmod 600` on it and think of it as known")]
+    #[error(
+        "the key file {path} has mode {mode:04o}: others can read it; run `chmod 600` on it and think of it as known"
+    )]
     Readable {
         /// The file.
         path: PathBuf,
@@ -75,7 +77,9 @@ pub enum KeyError {
         path: PathBuf,
     },
     /// Its content is no key.
-    #[error("the key file {path} does not hold 64 hexadecimal digits; restore it, or remove it to have a new one made (what was sealed with the old one is then lost)")]
+    #[error(
+        "the key file {path} does not hold 64 hexadecimal digits; restore it, or remove it to have a new one made (what was sealed with the old one is then lost)"
+    )]
     Malformed {
         /// The file.
         path: PathBuf,
@@ -87,10 +91,20 @@ pub enum KeyError {
 /// # Errors
 /// [`KeyError`] when the file is unreadable, readable by others, or no key.
 pub fn load_or_create(path: &Path, random: &dyn Fn(&mut [u8])) -> Result<ServerKey, KeyError> {
-    let failed = |action| move |source| KeyError::Io { path: path.to_owned(), action, source };
+    let failed = |action| {
+        move |source| KeyError::Io {
+            path: path.to_owned(),
+            action,
+            source,
+        }
+    };
     match std::fs::metadata(path) {
         // Not opened before it is known to be a file: opening a pipe would wait for a writer.
-        Ok(metadata) if !metadata.is_file() => return Err(KeyError::NotAFile { path: path.to_owned() }),
+        Ok(metadata) if !metadata.is_file() => {
+            return Err(KeyError::NotAFile {
+                path: path.to_owned(),
+            });
+        }
         Ok(_) => return load(path, File::open(path).map_err(failed("read"))?),
         Err(error) if error.kind() == io::ErrorKind::NotFound => {}
         Err(error) => return Err(failed("read")(error)),
@@ -101,21 +115,32 @@ pub fn load_or_create(path: &Path, random: &dyn Fn(&mut [u8])) -> Result<ServerK
 }
 
 fn load(path: &Path, file: File) -> Result<ServerKey, KeyError> {
-    let failed = |source| KeyError::Io { path: path.to_owned(), action: "read", source };
+    let failed = |source| KeyError::Io {
+        path: path.to_owned(),
+        action: "read",
+        source,
+    };
     let metadata = file.metadata().map_err(failed)?;
     if !metadata.is_file() {
-        return Err(KeyError::NotAFile { path: path.to_owned() });
+        return Err(KeyError::NotAFile {
+            path: path.to_owned(),
+        });
     }
     let mode = metadata.mode() & 0o7777;
     if mode & 0o077 != 0 {
-        return Err(KeyError::Readable { path: path.to_owned(), mode });
+        return Err(KeyError::Readable {
+            path: path.to_owned(),
+            mode,
+        });
     }
     let mut bytes = Zeroizing::new(Vec::new());
     file.take(LONGEST_FILE).read_to_end(&mut bytes).map_err(failed)?;
     std::str::from_utf8(&bytes)
         .ok()
         .and_then(|text| ServerKey::from_hex(text.trim()))
-        .ok_or_else(|| KeyError::Malformed { path: path.to_owned() })
+        .ok_or_else(|| KeyError::Malformed {
+            path: path.to_owned(),
+        })
 }
 
 /// Writes a complete file beside the target and links it into place; a link never replaces what is there.
@@ -127,7 +152,10 @@ fn create(path: &Path, random: &dyn Fn(&mut [u8])) -> io::Result<()> {
     }
     let mut tail = [0; 8];
     random(&mut tail);
-    let mut name = path.file_name().ok_or_else(|| io::Error::other("not the name of a file"))?.to_owned();
+    let mut name = path
+        .file_name()
+        .ok_or_else(|| io::Error::other("not the name of a file"))?
+        .to_owned();
     name.push(format!(".{}.new", hex::encode(tail)));
     let beside = path.with_file_name(name);
     let written = write_new(&beside, &key).and_then(|()| std::fs::hard_link(&beside, path));
@@ -140,13 +168,20 @@ fn create(path: &Path, random: &dyn Fn(&mut [u8])) -> io::Result<()> {
 }
 
 fn write_new(path: &Path, key: &[u8; KEY_BYTES]) -> io::Result<()> {
-    let mut file = OpenOptions::new().write(true).create_new(true).mode(0o600).open(path)?;
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create_new(true)
+        .mode(0o600)
+        .open(path)?;
     let text = Zeroizing::new(hex::encode(key) + "\n");
     file.write_all(text.as_bytes())?;
     file.sync_all()
 }
 
 fn sync_folder(path: &Path) -> io::Result<()> {
-    let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+    let folder = path
+        .parent()
+        .filter(|folder| !folder.as_os_str().is_empty())
+        .unwrap_or(Path::new("."));
     File::open(folder)?.sync_all()
 }

@@ -21,7 +21,10 @@ impl SourceMap {
     pub fn of(file: &str, root: &Node) -> Self {
         let mut places = BTreeMap::new();
         walk(root, root.at, String::new(), &mut places);
-        Self { file: file.to_owned(), places }
+        Self {
+            file: file.to_owned(),
+            places,
+        }
     }
 
     /// The file as it is named in messages.
@@ -39,7 +42,10 @@ impl SourceMap {
             if path.is_empty() {
                 return None;
             }
-            path = path.rfind(['.', '[']).and_then(|end| path.get(..end)).unwrap_or("");
+            path = path
+                .rfind(['.', '['])
+                .and_then(|end| path.get(..end))
+                .unwrap_or("");
         }
     }
 
@@ -50,7 +56,12 @@ impl SourceMap {
 
     /// A warning about a key.
     pub fn warning(&self, key: &str, message: impl Into<String>) -> Warning {
-        Warning { file: self.file.clone(), at: self.locate(key), key: key.to_owned(), message: message.into() }
+        Warning {
+            file: self.file.clone(),
+            at: self.locate(key),
+            key: key.to_owned(),
+            message: message.into(),
+        }
     }
 }
 

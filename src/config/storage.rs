@@ -29,7 +29,10 @@ pub enum Backend {
 impl StorageConfig {
     /// The section when it is left out: a SQLite file beside the configuration.
     pub(super) fn absent(cx: &Context<'_>) -> Self {
-        Self { backend: Backend::Sqlite, url: anchored("sqlite://gatepost.db", &cx.resolve("")) }
+        Self {
+            backend: Backend::Sqlite,
+            url: anchored("sqlite://gatepost.db", &cx.resolve("")),
+        }
     }
 
     pub(super) fn decode(reader: &Reader<'_>) -> Option<Self> {
@@ -48,18 +51,28 @@ impl StorageConfig {
                 );
                 return None;
             }
-            return Some(Self { backend: Backend::Postgres, url });
+            return Some(Self {
+                backend: Backend::Postgres,
+                url,
+            });
         }
         if text.starts_with("sqlite:") {
             if text.contains(":memory:") || text.contains("mode=memory") {
-                url_reader.warn("the database is in memory: every request and job is lost when the server ends");
+                url_reader
+                    .warn("the database is in memory: every request and job is lost when the server ends");
             }
-            return Some(Self { backend: Backend::Sqlite, url: anchored(text, &reader.context().resolve("")) });
+            return Some(Self {
+                backend: Backend::Sqlite,
+                url: anchored(text, &reader.context().resolve("")),
+            });
         }
         url_reader.complain(
-            Complaint::new(ProblemKind::BadValue, "the database address begins with neither sqlite: nor postgres://")
-                .accepted("sqlite://gatepost.db or postgres://user@host/database")
-                .remedy("choose one of the two databases"),
+            Complaint::new(
+                ProblemKind::BadValue,
+                "the database address begins with neither sqlite: nor postgres://",
+            )
+            .accepted("sqlite://gatepost.db or postgres://user@host/database")
+            .remedy("choose one of the two databases"),
         );
         None
     }
@@ -70,10 +83,19 @@ fn anchored(url: &str, folder: &Path) -> Secret {
     let rest = url.strip_prefix("sqlite:").unwrap_or(url);
     let path = rest.strip_prefix("//").unwrap_or(rest);
     let here = folder.as_os_str().is_empty() || folder == Path::new(".");
-    if here || path.is_empty() || path.starts_with('/') || path.starts_with(':') || path.contains("mode=memory") {
+    if here
+        || path.is_empty()
+        || path.starts_with('/')
+        || path.starts_with(':')
+        || path.contains("mode=memory")
+    {
         return Secret::verbatim(url);
     }
-    let folder = folder.to_string_lossy().replace('%', "%25").replace('?', "%3F").replace('#', "%23");
+    let folder = folder
+        .to_string_lossy()
+        .replace('%', "%25")
+        .replace('?', "%3F")
+        .replace('#', "%23");
     Secret::verbatim(&format!("sqlite://{}/{path}", folder.trim_end_matches('/')))
 }
 
@@ -85,8 +107,16 @@ mod tests {
     #[test]
     fn a_relative_database_lies_beside_the_configuration() {
         for (url, folder, expected) in [
-            ("sqlite://gatepost.db", "/etc/gatepost", "sqlite:///etc/gatepost/gatepost.db"),
-            ("sqlite:gatepost.db?mode=rwc", "/etc/gate post", "sqlite:///etc/gate post/gatepost.db?mode=rwc"),
+            (
+                "sqlite://gatepost.db",
+                "/etc/gatepost",
+                "sqlite:///etc/gatepost/gatepost.db",
+            ),
+            (
+                "sqlite:gatepost.db?mode=rwc",
+                "/etc/gate post",
+                "sqlite:///etc/gate post/gatepost.db?mode=rwc",
+            ),
             ("sqlite://gatepost.db", "a?b", "sqlite://a%3Fb/gatepost.db"),
             ("sqlite://gatepost.db", "", "sqlite://gatepost.db"),
             ("sqlite:///var/gatepost.db", "/etc", "sqlite:///var/gatepost.db"),

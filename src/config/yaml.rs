@@ -74,7 +74,10 @@ pub fn read(text: &str) -> (Option<Node>, Vec<Fault>) {
         builder.fault(
             ProblemKind::TooLarge,
             START,
-            format!("the file has {} bytes, more than the {MAX_BYTES} that are read", text.len()),
+            format!(
+                "the file has {} bytes, more than the {MAX_BYTES} that are read",
+                text.len()
+            ),
             "move long texts into files of their own",
         );
         return (None, builder.faults);
@@ -126,7 +129,10 @@ struct Frame {
 
 enum FrameKind {
     List(Vec<Node>),
-    Map { entries: Vec<Entry>, pending: Option<Pending> },
+    Map {
+        entries: Vec<Entry>,
+        pending: Option<Pending>,
+    },
 }
 
 /// A key whose value has not come yet.
@@ -138,7 +144,10 @@ enum Pending {
 
 impl Builder {
     fn take(&mut self, event: Event<'_>, span: Span) -> Result<(), Stop> {
-        let at = Location { line: span.start.line().max(1), column: span.start.col().saturating_add(1) };
+        let at = Location {
+            line: span.start.line().max(1),
+            column: span.start.col().saturating_add(1),
+        };
         match event {
             Event::DocumentStart(_) => {
                 self.documents += 1;
@@ -164,7 +173,14 @@ impl Builder {
             }
             Event::MappingStart(anchor, tag) => {
                 self.refuse_tag(tag.is_some(), at);
-                self.open(at, anchor, FrameKind::Map { entries: Vec::new(), pending: None })
+                self.open(
+                    at,
+                    anchor,
+                    FrameKind::Map {
+                        entries: Vec::new(),
+                        pending: None,
+                    },
+                )
             }
             Event::SequenceEnd | Event::MappingEnd => self.close(),
             Event::Alias(anchor) => self.unfold(anchor, at),
@@ -181,7 +197,9 @@ impl Builder {
     }
 
     fn close(&mut self) -> Result<(), Stop> {
-        let Some(frame) = self.open.pop() else { return Ok(()) };
+        let Some(frame) = self.open.pop() else {
+            return Ok(());
+        };
         let value = match frame.kind {
             FrameKind::List(items) => Value::List(items),
             FrameKind::Map { entries, .. } => Value::Map(entries),
@@ -205,7 +223,9 @@ impl Builder {
             return Err(self.too_deep(at));
         }
         self.weigh(weight, at)?;
-        let Some(mut copy) = self.anchors.get(&anchor).cloned() else { return Err(Stop) };
+        let Some(mut copy) = self.anchors.get(&anchor).cloned() else {
+            return Err(Stop);
+        };
         copy.at = at;
         self.attach(copy);
         Ok(())
@@ -274,7 +294,10 @@ impl Builder {
 
     fn syntax(&mut self, error: &ScanError) {
         let mark = error.marker();
-        let at = Location { line: mark.line().max(1), column: mark.col().saturating_add(1) };
+        let at = Location {
+            line: mark.line().max(1),
+            column: mark.col().saturating_add(1),
+        };
         self.fault(
             ProblemKind::Syntax,
             at,
@@ -284,7 +307,12 @@ impl Builder {
     }
 
     fn fault(&mut self, kind: ProblemKind, at: Location, message: String, remedy: &'static str) {
-        self.faults.push(Fault { kind, at, message, remedy });
+        self.faults.push(Fault {
+            kind,
+            at,
+            message,
+            remedy,
+        });
     }
 }
 
@@ -307,7 +335,11 @@ fn accept_key(entries: &[Entry], node: Node) -> (Pending, Option<Fault>) {
         let fault = Fault {
             kind: ProblemKind::DuplicateKey,
             at,
-            message: format!("the key `{}` stands here a second time; first on line {}", shown(&key), first.at.line),
+            message: format!(
+                "the key `{}` stands here a second time; first on line {}",
+                shown(&key),
+                first.at.line
+            ),
             remedy: "keep one of the two",
         };
         return (Pending::Refused, Some(fault));
@@ -365,7 +397,9 @@ fn is_number(text: &str) -> bool {
         return false;
     }
     unsigned.bytes().any(|byte| byte.is_ascii_digit())
-        && unsigned.bytes().all(|byte| matches!(byte, b'0'..=b'9' | b'.' | b'e' | b'E' | b'+' | b'-'))
+        && unsigned
+            .bytes()
+            .all(|byte| matches!(byte, b'0'..=b'9' | b'.' | b'e' | b'E' | b'+' | b'-'))
         && unsigned.parse::<f64>().is_ok()
 }
 
@@ -375,7 +409,13 @@ pub fn shown(text: &str) -> String {
     let mut out: String = text
         .chars()
         .take(LONGEST)
-        .map(|c| if c.is_control() || is_invisible(c) { '\u{fffd}' } else { c })
+        .map(|c| {
+            if c.is_control() || is_invisible(c) {
+                '\u{fffd}'
+            } else {
+                c
+            }
+        })
         .collect();
     if text.chars().nth(LONGEST).is_some() {
         out.push('…');

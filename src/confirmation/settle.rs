@@ -68,7 +68,7 @@ pub fn refresh_cards(workspace: &mut Workspace, id: &ConfirmationId) {
             },
             None => OutboxItem {
                 id: row,
-                confirmation: id.clone(),
+                confirmation: Some(id.clone()),
                 channel,
                 errand: Errand::Card { delivery, posts: 0 },
                 attempts: 0,

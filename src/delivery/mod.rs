@@ -3,6 +3,16 @@
 //! An outbox row says *that* a card must be brought up to date, not what it shows: whoever sends it renders the request as it
 //! stands then. So a late post and a late edit are never stale, and edits of one card never overtake each other.
 
+pub mod button;
+pub mod card;
+pub mod claim;
+pub mod notice;
+pub mod phrase;
+pub mod plan;
+pub mod record;
+pub mod registry;
+pub mod sender;
+
 use gatepost_channel::UtcMillis;
 use serde::{Deserialize, Serialize};
 
@@ -35,8 +45,8 @@ pub enum Errand {
 pub struct OutboxItem {
     /// Its id. The row of a card is [`OutboxId::of_card`], so there is one at most.
     pub id: OutboxId,
-    /// About which request.
-    pub confirmation: ConfirmationId,
+    /// About which request; a notice may be about none.
+    pub confirmation: Option<ConfirmationId>,
     /// Through which channel.
     pub channel: ChannelName,
     /// What to do.

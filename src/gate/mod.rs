@@ -12,6 +12,7 @@ pub mod policy;
 pub mod redact;
 pub mod terms;
 pub mod verdict;
+pub mod view;
 
 pub use arguments::{Arguments, InvalidArguments, ToolName};
 pub use digest::{Digest, ShortCode};
@@ -19,3 +20,4 @@ pub use json::Json;
 pub use redact::redact;
 pub use terms::Terms;
 pub use verdict::DenyReason;
+pub use view::{shown, shown_canonical};

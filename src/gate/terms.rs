@@ -25,5 +25,5 @@ pub struct Terms {
     /// What to do when a card cannot show everything.
     pub partial_view: PartialView,
     /// JSON pointers of arguments that are hidden wherever people look.
-    pub redact: Vec<String>,
+    pub redact: Vec<super::json::Pointer>,
 }

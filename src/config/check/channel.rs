@@ -1,10 +1,19 @@
 //! Channels: a click must lead to one channel, and an app or secret to one organisation.
 
 use super::{Complaint, ProblemKind, View};
-use crate::config::{ChannelConfig, FeishuConfig, FeishuMode, Kind, Platform, Secret, SlackConfig, SlackMode};
+use crate::config::{
+    ChannelConfig, FeishuConfig, FeishuMode, Kind, Platform, Secret, SlackConfig, SlackMode,
+};
 
 pub(super) fn check(view: &View<'_>) {
-    view.unique("channels", "name", "channel", view.channels.iter().map(|channel| channel.map(|c| c.name.as_str())));
+    view.unique(
+        "channels",
+        "name",
+        "channel",
+        view.channels
+            .iter()
+            .map(|channel| channel.map(|c| c.name.as_str())),
+    );
     for (index, channel) in view.channels.iter().enumerate() {
         let Some(channel) = channel else { continue };
         named_like_another_kind(view, index, channel);
@@ -12,8 +21,12 @@ pub(super) fn check(view: &View<'_>) {
         for (first, other) in view.channels.iter().take(index).enumerate() {
             let Some(other) = other else { continue };
             match (&other.platform, &channel.platform) {
-                (Platform::Feishu(a), Platform::Feishu(b)) => feishu_pair(view, (first, other, a), (index, channel, b)),
-                (Platform::Slack(a), Platform::Slack(b)) => slack_pair(view, (first, other, a), (index, channel, b)),
+                (Platform::Feishu(a), Platform::Feishu(b)) => {
+                    feishu_pair(view, (first, other, a), (index, channel, b))
+                }
+                (Platform::Slack(a), Platform::Slack(b)) => {
+                    slack_pair(view, (first, other, a), (index, channel, b))
+                }
                 _ => {}
             }
         }
@@ -25,8 +38,11 @@ fn named_like_another_kind(view: &View<'_>, index: usize, channel: &ChannelConfi
     if let Some(kind) = Kind::named(&channel.name)
         && kind != channel.kind()
     {
-        let message =
-            format!("a channel of kind {} cannot be named `{}`, which is another kind", channel.kind().as_str(), channel.name);
+        let message = format!(
+            "a channel of kind {} cannot be named `{}`, which is another kind",
+            channel.kind().as_str(),
+            channel.name
+        );
         view.complain(
             &format!("channels[{index}].name"),
             Complaint::new(ProblemKind::Conflict, message).remedy("choose another name"),
@@ -36,21 +52,33 @@ fn named_like_another_kind(view: &View<'_>, index: usize, channel: &ChannelConfi
 
 /// The verification token stands in every callback: as the encrypt key it would be no secret.
 fn keys_differ(view: &View<'_>, index: usize, channel: &ChannelConfig) {
-    if let Platform::Feishu(FeishuConfig { mode: FeishuMode::Webhook { encrypt_key, verification_token }, .. }) =
-        &channel.platform
+    if let Platform::Feishu(FeishuConfig {
+        mode: FeishuMode::Webhook {
+            encrypt_key,
+            verification_token,
+        },
+        ..
+    }) = &channel.platform
         && encrypt_key.same_as(verification_token)
     {
         view.complain(
             &format!("channels[{index}].encrypt_key"),
-            Complaint::new(ProblemKind::Unsafe, "the encrypt key is the verification token, which is no secret")
-                .remedy("copy both from the app's page; they differ"),
+            Complaint::new(
+                ProblemKind::Unsafe,
+                "the encrypt key is the verification token, which is no secret",
+            )
+            .remedy("copy both from the app's page; they differ"),
         );
     }
 }
 
 type One<'a, T> = (usize, &'a ChannelConfig, &'a T);
 
-fn feishu_pair(view: &View<'_>, (_, other, a): One<'_, FeishuConfig>, (index, channel, b): One<'_, FeishuConfig>) {
+fn feishu_pair(
+    view: &View<'_>,
+    (_, other, a): One<'_, FeishuConfig>,
+    (index, channel, b): One<'_, FeishuConfig>,
+) {
     let same_app = a.app_id == b.app_id;
     if other.org != channel.org {
         if same_app {
@@ -58,8 +86,14 @@ fn feishu_pair(view: &View<'_>, (_, other, a): One<'_, FeishuConfig>, (index, ch
         }
         let mut pairs = vec![("app_secret", &a.app_secret, &b.app_secret)];
         if let (
-            FeishuMode::Webhook { encrypt_key: ka, verification_token: ta },
-            FeishuMode::Webhook { encrypt_key: kb, verification_token: tb },
+            FeishuMode::Webhook {
+                encrypt_key: ka,
+                verification_token: ta,
+            },
+            FeishuMode::Webhook {
+                encrypt_key: kb,
+                verification_token: tb,
+            },
         ) = (&a.mode, &b.mode)
         {
             pairs.push(("encrypt_key", ka, kb));
@@ -80,14 +114,23 @@ fn feishu_pair(view: &View<'_>, (_, other, a): One<'_, FeishuConfig>, (index, ch
     }
     let same_mode = match (&a.mode, &b.mode) {
         (
-            FeishuMode::Webhook { encrypt_key: ka, verification_token: ta },
-            FeishuMode::Webhook { encrypt_key: kb, verification_token: tb },
+            FeishuMode::Webhook {
+                encrypt_key: ka,
+                verification_token: ta,
+            },
+            FeishuMode::Webhook {
+                encrypt_key: kb,
+                verification_token: tb,
+            },
         ) => ka.same_as(kb) && ta.same_as(tb),
         (FeishuMode::LongConnection, FeishuMode::LongConnection) => true,
         _ => false,
     };
     if !same_mode || !a.app_secret.same_as(&b.app_secret) || a.base_url != b.base_url {
-        let message = format!("the channel `{}` uses the same app with other settings", other.name);
+        let message = format!(
+            "the channel `{}` uses the same app with other settings",
+            other.name
+        );
         view.complain(
             &format!("channels[{index}].app_id"),
             Complaint::new(ProblemKind::Conflict, message)
@@ -97,7 +140,11 @@ fn feishu_pair(view: &View<'_>, (_, other, a): One<'_, FeishuConfig>, (index, ch
     }
 }
 
-fn slack_pair(view: &View<'_>, (_, other, a): One<'_, SlackConfig>, (index, channel, b): One<'_, SlackConfig>) {
+fn slack_pair(
+    view: &View<'_>,
+    (_, other, a): One<'_, SlackConfig>,
+    (index, channel, b): One<'_, SlackConfig>,
+) {
     let same_id = a.app_id.is_some() && a.app_id == b.app_id;
     let same_bot = a.bot_token.same_as(&b.bot_token);
     if other.org != channel.org {
@@ -111,7 +158,9 @@ fn slack_pair(view: &View<'_>, (_, other, a): One<'_, SlackConfig>, (index, chan
             (SlackMode::Webhook { signing_secrets: a }, SlackMode::Webhook { signing_secrets: b }) => {
                 ("signing_secret", any_same(a, b))
             }
-            (SlackMode::Socket { app_token: a }, SlackMode::Socket { app_token: b }) => ("app_token", a.same_as(b)),
+            (SlackMode::Socket { app_token: a }, SlackMode::Socket { app_token: b }) => {
+                ("app_token", a.same_as(b))
+            }
             _ => return,
         };
         if shared {
@@ -126,12 +175,17 @@ fn slack_pair(view: &View<'_>, (_, other, a): One<'_, SlackConfig>, (index, chan
         one_group(view, index, "channel", other);
     }
     let same_mode = match (&a.mode, &b.mode) {
-        (SlackMode::Webhook { signing_secrets: a }, SlackMode::Webhook { signing_secrets: b }) => any_same(a, b),
+        (SlackMode::Webhook { signing_secrets: a }, SlackMode::Webhook { signing_secrets: b }) => {
+            any_same(a, b)
+        }
         (SlackMode::Socket { app_token: a }, SlackMode::Socket { app_token: b }) => a.same_as(b),
         _ => false,
     };
     if !same_mode || a.base_url != b.base_url {
-        let message = format!("the channel `{}` uses the same bot with other settings", other.name);
+        let message = format!(
+            "the channel `{}` uses the same bot with other settings",
+            other.name
+        );
         view.complain(
             &format!("channels[{index}].bot_token"),
             Complaint::new(ProblemKind::Conflict, message)
@@ -145,7 +199,14 @@ fn any_same(a: &[Secret], b: &[Secret]) -> bool {
     a.iter().any(|mine| b.iter().any(|theirs| mine.same_as(theirs)))
 }
 
-fn across_orgs(view: &View<'_>, index: usize, key: &str, what: &str, other: &ChannelConfig, channel: &ChannelConfig) {
+fn across_orgs(
+    view: &View<'_>,
+    index: usize,
+    key: &str,
+    what: &str,
+    other: &ChannelConfig,
+    channel: &ChannelConfig,
+) {
     let message = format!(
         "this {what} is used in two organisations: by `{}` in {} and by `{}` in {}",
         other.name, other.org, channel.name, channel.org

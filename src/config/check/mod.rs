@@ -35,14 +35,31 @@ struct View<'a> {
 
 /// Checks the draft as a whole; a configuration comes out only if nothing at all was complained about.
 pub(super) fn whole(cx: &Context<'_>, source: &SourceMap, draft: Draft) -> Option<Config> {
-    let Draft { server, storage, tokens, operators, channels, policy, job, hooks, agent } = draft;
+    let Draft {
+        server,
+        storage,
+        tokens,
+        operators,
+        channels,
+        policy,
+        job,
+        hooks,
+        agent,
+    } = draft;
     let channels_whole = is_whole(channels.as_deref());
     let channels = channels.unwrap_or_default();
     let tokens_whole = is_whole(tokens.as_deref());
     let tokens = tokens.unwrap_or_default();
     let operators_whole = is_whole(operators.as_deref());
     let drafts = operators.unwrap_or_default();
-    let operators = operator::settle(cx, source, drafts, &tokens, &channels, tokens_whole && channels_whole);
+    let operators = operator::settle(
+        cx,
+        source,
+        drafts,
+        &tokens,
+        &channels,
+        tokens_whole && channels_whole,
+    );
     {
         let view = View {
             cx,
@@ -124,14 +141,17 @@ impl View<'_> {
 
     /// A name at `key` that stands for nothing.
     fn unknown(&self, key: &str, what: &str, name: &str, known: &[&str]) {
-        let mut complaint =
-            Complaint::new(ProblemKind::UnknownName, format!("there is no {what} `{}`", shown(name)));
+        let mut complaint = Complaint::new(
+            ProblemKind::UnknownName,
+            format!("there is no {what} `{}`", shown(name)),
+        );
         complaint = if known.is_empty() {
             complaint.accepted(format!("no {what} is configured"))
         } else {
             complaint.accepted(one_of(known))
         };
-        let remedy = did_you_mean(name, known).unwrap_or_else(|| format!("configure the {what}, or name another"));
+        let remedy =
+            did_you_mean(name, known).unwrap_or_else(|| format!("configure the {what}, or name another"));
         self.complain(key, complaint.remedy(remedy));
     }
 
@@ -152,7 +172,12 @@ impl View<'_> {
             let Some(name) = name else { continue };
             match seen.iter().find(|(_, other)| *other == name) {
                 Some((first, _)) => {
-                    self.twice(&format!("{list}[{index}].{key}"), what, name, &format!("{list}[{first}].{key}"));
+                    self.twice(
+                        &format!("{list}[{index}].{key}"),
+                        what,
+                        name,
+                        &format!("{list}[{first}].{key}"),
+                    );
                 }
                 None => seen.push((index, name)),
             }
@@ -169,9 +194,14 @@ impl View<'_> {
 
     fn orgs(&self) -> Vec<&str> {
         orgs_of(
-            self.tokens.iter().copied().flatten().map(|token| token.org.as_str()),
+            self.tokens
+                .iter()
+                .copied()
+                .flatten()
+                .map(|token| token.org.as_str()),
             self.channels().map(|channel| channel.org.as_str()),
-            self.operators().flat_map(|operator| operator.orgs.iter().map(String::as_str)),
+            self.operators()
+                .flat_map(|operator| operator.orgs.iter().map(String::as_str)),
         )
     }
 

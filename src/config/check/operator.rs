@@ -20,13 +20,19 @@ pub(super) fn settle(
     let named: Vec<String> = orgs_of(
         tokens.iter().flatten().map(|token| token.org.as_str()),
         channels.iter().flatten().map(|channel| channel.org.as_str()),
-        drafts.iter().flatten().flat_map(|draft| draft.operator.orgs.iter().map(String::as_str)),
+        drafts
+            .iter()
+            .flatten()
+            .flat_map(|draft| draft.operator.orgs.iter().map(String::as_str)),
     )
     .into_iter()
     .map(str::to_owned)
     .collect();
     let settle_one = |(index, draft): (usize, Option<OperatorDraft>)| {
-        let OperatorDraft { mut operator, identities } = draft?;
+        let OperatorDraft {
+            mut operator,
+            identities,
+        } = draft?;
         if operator.orgs.is_empty() {
             match named.as_slice() {
                 [only] => operator.orgs.push(only.clone()),
@@ -34,8 +40,10 @@ pub(super) fn settle(
                 _ => {}
             }
         }
-        operator.identities =
-            identities.iter().filter_map(|(key, id)| identity(cx, source, index, (key, id), channels, sure)).collect();
+        operator.identities = identities
+            .iter()
+            .filter_map(|(key, id)| identity(cx, source, index, (key, id), channels, sure))
+            .collect();
         Some(operator)
     };
     drafts.into_iter().enumerate().map(settle_one).collect()
@@ -43,14 +51,19 @@ pub(super) fn settle(
 
 fn without_orgs(cx: &Context<'_>, source: &SourceMap, index: usize, id: &str, named: &[String]) {
     let key = format!("operators[{index}].orgs");
-    let mut message = format!("the operator `{}` names no organisation, and there are {}", shown(id), named.join(", "));
+    let mut message = format!(
+        "the operator `{}` names no organisation, and there are {}",
+        shown(id),
+        named.join(", ")
+    );
     if named.iter().any(|org| org == DEFAULT_ORG) {
         message.push_str(" (`default` is that of every token and channel without `org`)");
     }
     cx.complain(
         source.locate(&key),
         &key,
-        Complaint::new(ProblemKind::MissingKey, message).remedy(format!("add `orgs: [{}]` or some of them", named.join(", "))),
+        Complaint::new(ProblemKind::MissingKey, message)
+            .remedy(format!("add `orgs: [{}]` or some of them", named.join(", "))),
     );
 }
 
@@ -75,7 +88,10 @@ fn identity(
                 .map(|(word, _)| *word)
                 .chain(channels.iter().flatten().map(|channel| channel.name.as_str()))
                 .collect();
-            let message = format!("`{}` is neither a kind of channel nor the name of one", shown(key));
+            let message = format!(
+                "`{}` is neither a kind of channel nor the name of one",
+                shown(key)
+            );
             cx.complain(
                 source.locate(&path),
                 &path,
@@ -87,20 +103,33 @@ fn identity(
         return None;
     };
     let id = PlatformId::of(kind, id);
-    let slack_shape = |id: &str| id.starts_with(['U', 'W']) && id.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit());
+    let slack_shape = |id: &str| {
+        id.starts_with(['U', 'W']) && id.chars().all(|c| c.is_ascii_uppercase() || c.is_ascii_digit())
+    };
     let odd = match &id {
         PlatformId::Slack(id) => !slack_shape(id),
         PlatformId::FeishuUser(id) => id.contains('@') || id.starts_with("oc_") || id.starts_with("cli_"),
         PlatformId::FeishuOpen(_) | PlatformId::FeishuUnion(_) | PlatformId::Local(_) => false,
     };
     if odd {
-        cx.warn(source.locate(&path), &path, format!("does not look like the id of a person on {}", kind.as_str()));
+        cx.warn(
+            source.locate(&path),
+            &path,
+            format!("does not look like the id of a person on {}", kind.as_str()),
+        );
     }
     Some(Identity { scope, id })
 }
 
 pub(super) fn check(view: &View<'_>) {
-    view.unique("operators", "id", "operator", view.operators.iter().map(|operator| operator.map(|o| o.id.as_str())));
+    view.unique(
+        "operators",
+        "id",
+        "operator",
+        view.operators
+            .iter()
+            .map(|operator| operator.map(|o| o.id.as_str())),
+    );
     one_person_each(view);
 }
 
@@ -110,12 +139,19 @@ fn one_person_each(view: &View<'_>) {
     for (index, operator) in view.operators.iter().enumerate() {
         let Some(operator) = operator else { continue };
         for (handle, path) in handles(index, operator) {
-            let clash = seen.iter().find(|(other, owner, _)| *owner != index && other.text == handle.text);
+            let clash = seen
+                .iter()
+                .find(|(other, owner, _)| *owner != index && other.text == handle.text);
             if let Some((other, owner, first)) = clash {
                 // Two equal ids are told as a name that stands twice.
                 if handle.what != "id" || other.what != "id" {
                     let line = view.source.locate(first).map_or(0, |at| at.line);
-                    let holder = view.operators.get(*owner).copied().flatten().map_or("", |o| o.id.as_str());
+                    let holder = view
+                        .operators
+                        .get(*owner)
+                        .copied()
+                        .flatten()
+                        .map_or("", |o| o.id.as_str());
                     let message = format!(
                         "this {} is also the {} of the operator `{}` on line {line}: two persons could not be told apart",
                         handle.what,
@@ -124,8 +160,9 @@ fn one_person_each(view: &View<'_>) {
                     );
                     view.complain(
                         &path,
-                        Complaint::new(ProblemKind::Conflict, message)
-                            .remedy("keep one operator for one person; list several organisations in its `orgs`"),
+                        Complaint::new(ProblemKind::Conflict, message).remedy(
+                            "keep one operator for one person; list several organisations in its `orgs`",
+                        ),
                     );
                 }
             }
@@ -140,9 +177,21 @@ struct Handle<'a> {
 }
 
 fn handles(index: usize, operator: &Operator) -> Vec<(Handle<'_>, String)> {
-    let mut handles = vec![(Handle { what: "id", text: operator.id.as_str().into() }, format!("operators[{index}].id"))];
+    let mut handles = vec![(
+        Handle {
+            what: "id",
+            text: operator.id.as_str().into(),
+        },
+        format!("operators[{index}].id"),
+    )];
     if let Some(email) = &operator.email {
-        handles.push((Handle { what: "e-mail", text: email.as_str().into() }, format!("operators[{index}].email")));
+        handles.push((
+            Handle {
+                what: "e-mail",
+                text: email.as_str().into(),
+            },
+            format!("operators[{index}].email"),
+        ));
     }
     for identity in &operator.identities {
         let key = match &identity.scope {
@@ -150,7 +199,10 @@ fn handles(index: usize, operator: &Operator) -> Vec<(Handle<'_>, String)> {
             IdentityScope::Channel(name) => name,
         };
         handles.push((
-            Handle { what: "identity", text: identity.id.as_str().into() },
+            Handle {
+                what: "identity",
+                text: identity.id.as_str().into(),
+            },
             identity_path(index, key),
         ));
     }

@@ -31,7 +31,12 @@ pub(super) fn check(view: &View<'_>, policy: &PolicyDraft) {
         orgs_stand(view, &path, rule);
         reachable(view, &policy.rules, index, rule);
         let Some(confirm) = &policy.confirm else { continue };
-        let asking = Asking { path: &path, own: &rule.confirm, fallback: confirm, orgs: rule.orgs.as_deref() };
+        let asking = Asking {
+            path: &path,
+            own: &rule.confirm,
+            fallback: confirm,
+            orgs: rule.orgs.as_deref(),
+        };
         match rule.effect {
             Effect::Confirm => someone_decides(view, &asking),
             // A hook or the tool may still ask for a person: then the rule's own settings hold.
@@ -43,14 +48,22 @@ pub(super) fn check(view: &View<'_>, policy: &PolicyDraft) {
 }
 
 fn asks_by_itself(confirm: &ConfirmSource) -> bool {
-    confirm.quorum.is_some() || confirm.deny_threshold.is_some() || confirm.approvers.is_some() || confirm.channels.is_some()
+    confirm.quorum.is_some()
+        || confirm.deny_threshold.is_some()
+        || confirm.approvers.is_some()
+        || confirm.channels.is_some()
 }
 
 /// What no rule matches is confirmed unless the policy says otherwise.
 fn default_decides(view: &View<'_>, policy: &PolicyDraft) {
     let Some(confirm) = &policy.confirm else { return };
     let nothing = ConfirmSource::default();
-    let asking = Asking { path: "policy.confirm", own: confirm, fallback: &nothing, orgs: None };
+    let asking = Asking {
+        path: "policy.confirm",
+        own: confirm,
+        fallback: &nothing,
+        orgs: None,
+    };
     let settled = confirm.channels.is_some() && confirm.approvers.is_some();
     match policy.default {
         Some(Effect::Confirm) => someone_decides(view, &asking),
@@ -72,21 +85,36 @@ fn names_stand(view: &View<'_>, path: &str, confirm: &ConfirmSource) {
             }
         }
     }
-    let Some(approvers) = &confirm.approvers else { return };
+    let Some(approvers) = &confirm.approvers else {
+        return;
+    };
     if !view.operators_whole {
         return;
     }
     let known: Vec<&str> = view.operators().map(|operator| operator.id.as_str()).collect();
     for (index, id) in approvers.operators.iter().enumerate() {
         if !known.contains(&id.as_str()) {
-            view.unknown(&format!("{path}.approvers.operators[{index}]"), "operator", id, &known);
+            view.unknown(
+                &format!("{path}.approvers.operators[{index}]"),
+                "operator",
+                id,
+                &known,
+            );
         }
     }
-    let roles: BTreeSet<&str> = view.operators().flat_map(|operator| operator.roles.iter().map(String::as_str)).collect();
+    let roles: BTreeSet<&str> = view
+        .operators()
+        .flat_map(|operator| operator.roles.iter().map(String::as_str))
+        .collect();
     let roles: Vec<&str> = roles.into_iter().collect();
     for (index, role) in approvers.roles.iter().enumerate() {
         if !roles.contains(&role.as_str()) {
-            view.unknown(&format!("{path}.approvers.roles[{index}]"), "operator with the role", role, &roles);
+            view.unknown(
+                &format!("{path}.approvers.roles[{index}]"),
+                "operator with the role",
+                role,
+                &roles,
+            );
         }
     }
 }
@@ -107,7 +135,10 @@ fn orgs_stand(view: &View<'_>, path: &str, rule: &RuleSource) {
 /// The first match decides: behind a rule that matches everything, a stricter one never speaks.
 fn reachable(view: &View<'_>, rules: &[Option<RuleSource>], index: usize, rule: &RuleSource) {
     let covers = |earlier: &&RuleSource| {
-        let all_tools = earlier.tools.iter().any(|glob| matches!(glob.as_str(), "*" | "**"));
+        let all_tools = earlier
+            .tools
+            .iter()
+            .any(|glob| matches!(glob.as_str(), "*" | "**"));
         let all_orgs = match (&earlier.orgs, &rule.orgs) {
             (None, _) => true,
             (Some(theirs), Some(ours)) => ours.iter().all(|org| theirs.contains(org)),
@@ -115,7 +146,9 @@ fn reachable(view: &View<'_>, rules: &[Option<RuleSource>], index: usize, rule: 
         };
         earlier.when.is_none() && all_tools && all_orgs
     };
-    let Some(earlier) = rules.iter().take(index).flatten().find(covers) else { return };
+    let Some(earlier) = rules.iter().take(index).flatten().find(covers) else {
+        return;
+    };
     let key = format!("policy.rules[{index}].name");
     let message = format!(
         "the rule `{}` is never reached: `{}` before it matches every call",
@@ -125,7 +158,8 @@ fn reachable(view: &View<'_>, rules: &[Option<RuleSource>], index: usize, rule: 
     if rule.effect > earlier.effect {
         view.complain(
             &key,
-            Complaint::new(ProblemKind::Unsafe, message).remedy(format!("move it before `{}`", shown(&earlier.name))),
+            Complaint::new(ProblemKind::Unsafe, message)
+                .remedy(format!("move it before `{}`", shown(&earlier.name))),
         );
     } else {
         view.warn(&key, message);
@@ -137,8 +171,16 @@ fn someone_decides(view: &View<'_>, asking: &Asking<'_>) {
     let channels = asking.own.channels.is_some() || asking.fallback.channels.is_some();
     let approvers = asking.own.approvers.is_some() || asking.fallback.approvers.is_some();
     for (found, what, remedy) in [
-        (channels, "channels", "name the channels here or in policy.confirm"),
-        (approvers, "approvers", "name roles or operators here or in policy.confirm"),
+        (
+            channels,
+            "channels",
+            "name the channels here or in policy.confirm",
+        ),
+        (
+            approvers,
+            "approvers",
+            "name roles or operators here or in policy.confirm",
+        ),
     ] {
         if !found {
             let message = format!("needs a person, but names no {what}, and neither does policy.confirm");
@@ -153,24 +195,45 @@ fn someone_decides(view: &View<'_>, asking: &Asking<'_>) {
 
 /// In each organisation whose channels are named, the quorum can be reached.
 fn quorum_is_met(view: &View<'_>, asking: &Asking<'_>) {
-    let Some(channels) = asking.own.channels.as_ref().or(asking.fallback.channels.as_ref()) else { return };
-    let Some(approvers) = asking.own.approvers.as_ref().or(asking.fallback.approvers.as_ref()) else { return };
+    let Some(channels) = asking.own.channels.as_ref().or(asking.fallback.channels.as_ref()) else {
+        return;
+    };
+    let Some(approvers) = asking
+        .own
+        .approvers
+        .as_ref()
+        .or(asking.fallback.approvers.as_ref())
+    else {
+        return;
+    };
     if !view.whole() {
         return;
     }
     let quorum = asking.own.quorum.or(asking.fallback.quorum).unwrap_or(1);
-    let threshold = asking.own.deny_threshold.or(asking.fallback.deny_threshold).unwrap_or(1);
-    let named: Vec<&ChannelConfig> = view.channels().filter(|channel| channels.contains(&channel.name)).collect();
+    let threshold = asking
+        .own
+        .deny_threshold
+        .or(asking.fallback.deny_threshold)
+        .unwrap_or(1);
+    let named: Vec<&ChannelConfig> = view
+        .channels()
+        .filter(|channel| channels.contains(&channel.name))
+        .collect();
     let orgs: BTreeSet<&str> = named
         .iter()
         .map(|channel| channel.org.as_str())
         .filter(|org| asking.orgs.is_none_or(|orgs| orgs.iter().any(|mine| mine == org)))
         .collect();
     for org in &orgs {
-        let persons: Vec<&Operator> =
-            view.operators().filter(|operator| operator.is_of(org) && is_named(operator, approvers)).collect();
+        let persons: Vec<&Operator> = view
+            .operators()
+            .filter(|operator| operator.is_of(org) && is_named(operator, approvers))
+            .collect();
         let enough = u32::try_from(persons.len()).unwrap_or(u32::MAX);
-        for (key, needed, what) in [("quorum", quorum, "approve"), ("deny_threshold", threshold, "reject")] {
+        for (key, needed, what) in [
+            ("quorum", quorum, "approve"),
+            ("deny_threshold", threshold, "reject"),
+        ] {
             if needed > enough {
                 too_few(view, asking, org, key, (needed, what), &persons);
             }
@@ -183,14 +246,27 @@ fn quorum_is_met(view: &View<'_>, asking: &Asking<'_>) {
                 let message = format!(
                     "the operator `{}` could decide for {org}, but has no identity on {} and no token of the role operator",
                     shown(&person.id),
-                    one_of(&named.iter().map(|channel| channel.name.as_str()).collect::<Vec<_>>())
+                    one_of(
+                        &named
+                            .iter()
+                            .map(|channel| channel.name.as_str())
+                            .collect::<Vec<_>>()
+                    )
                 );
                 view.warn(&format!("{}.approvers", asking.path), message);
             }
         }
     }
-    for org in asking.orgs.into_iter().flatten().filter(|org| !orgs.contains(org.as_str())) {
-        let message = format!("names no channel of the organisation `{}`: its calls are denied", shown(org));
+    for org in asking
+        .orgs
+        .into_iter()
+        .flatten()
+        .filter(|org| !orgs.contains(org.as_str()))
+    {
+        let message = format!(
+            "names no channel of the organisation `{}`: its calls are denied",
+            shown(org)
+        );
         view.warn(&format!("{}.channels", asking.path), message);
     }
 }
@@ -204,29 +280,44 @@ fn too_few(
     persons: &[&Operator],
 ) {
     let names: Vec<&str> = persons.iter().map(|person| person.id.as_str()).collect();
-    let who = if names.is_empty() { "nobody".to_owned() } else { shown(&names.join(", ")) };
-    let kind = if names.is_empty() { ProblemKind::NobodyDecides } else { ProblemKind::BadValue };
-    let message = format!("{needed} must {what}, but in the organisation `{org}` only {} could: {who}", names.len());
+    let who = if names.is_empty() {
+        "nobody".to_owned()
+    } else {
+        shown(&names.join(", "))
+    };
+    let kind = if names.is_empty() {
+        ProblemKind::NobodyDecides
+    } else {
+        ProblemKind::BadValue
+    };
+    let message = format!(
+        "{needed} must {what}, but in the organisation `{org}` only {} could: {who}",
+        names.len()
+    );
     let key = if names.is_empty() { "approvers" } else { key };
     view.complain(
         &format!("{}.{key}", asking.path),
-        Complaint::new(kind, message)
-            .remedy(format!("lower the number, or name more approvers among the operators of `{org}`")),
+        Complaint::new(kind, message).remedy(format!(
+            "lower the number, or name more approvers among the operators of `{org}`"
+        )),
     );
 }
 
 fn is_named(operator: &Operator, approvers: &Approvers) -> bool {
-    approvers.operators.contains(&operator.id) || operator.roles.iter().any(|role| approvers.roles.contains(role))
+    approvers.operators.contains(&operator.id)
+        || operator.roles.iter().any(|role| approvers.roles.contains(role))
 }
 
 /// Whether a person could click on one of the channels, or answer by the console or the command line.
 fn can_answer(view: &View<'_>, person: &Operator, org: &str, named: &[&ChannelConfig]) -> bool {
-    let clicks = named
-        .iter()
-        .filter(|channel| channel.org == org)
-        .any(|channel| person.identities_on(channel.kind(), &channel.name).next().is_some());
-    let token = view.tokens.iter().flatten().any(
-        |token| token.org == org && matches!(&token.role, Role::Operator { operator } if *operator == person.id),
-    );
+    let clicks = named.iter().filter(|channel| channel.org == org).any(|channel| {
+        person
+            .identities_on(channel.kind(), &channel.name)
+            .next()
+            .is_some()
+    });
+    let token = view.tokens.iter().flatten().any(|token| {
+        token.org == org && matches!(&token.role, Role::Operator { operator } if *operator == person.id)
+    });
     clicks || token
 }

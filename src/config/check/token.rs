@@ -4,7 +4,12 @@ use super::{Complaint, ProblemKind, View};
 use crate::config::{FeishuMode, Platform, Role, Secret, SlackMode};
 
 pub(super) fn check(view: &View<'_>) {
-    view.unique("auth.tokens", "name", "token", view.tokens.iter().map(|token| token.map(|t| t.name.as_str())));
+    view.unique(
+        "auth.tokens",
+        "name",
+        "token",
+        view.tokens.iter().map(|token| token.map(|t| t.name.as_str())),
+    );
     secrets_differ(view);
     for (index, token) in view.tokens.iter().enumerate() {
         let Some(token) = token else { continue };
@@ -21,17 +26,33 @@ fn secrets_differ(view: &View<'_>) {
     for (index, token) in view.tokens.iter().enumerate() {
         let Some(token) = token else { continue };
         let key = format!("auth.tokens[{index}].secret");
-        let earlier = view.tokens.iter().take(index).flatten().find(|other| other.secret.same_as(&token.secret));
+        let earlier = view
+            .tokens
+            .iter()
+            .take(index)
+            .flatten()
+            .find(|other| other.secret.same_as(&token.secret));
         if let Some(other) = earlier {
             let message = format!("the tokens `{}` and `{}` have one secret", other.name, token.name);
-            view.complain(&key, Complaint::new(ProblemKind::Conflict, message).remedy("make a secret for each token"));
+            view.complain(
+                &key,
+                Complaint::new(ProblemKind::Conflict, message).remedy("make a secret for each token"),
+            );
         }
         let shared = view.channels().find(|channel| {
-            secrets_of(&channel.platform).into_iter().any(|secret| secret.same_as(&token.secret))
+            secrets_of(&channel.platform)
+                .into_iter()
+                .any(|secret| secret.same_as(&token.secret))
         });
         if let Some(channel) = shared {
-            let message = format!("the token `{}` and the channel `{}` share a secret", token.name, channel.name);
-            view.complain(&key, Complaint::new(ProblemKind::Unsafe, message).remedy("make a secret for the token"));
+            let message = format!(
+                "the token `{}` and the channel `{}` share a secret",
+                token.name, channel.name
+            );
+            view.complain(
+                &key,
+                Complaint::new(ProblemKind::Unsafe, message).remedy("make a secret for the token"),
+            );
         }
     }
 }
@@ -40,7 +61,10 @@ fn secrets_differ(view: &View<'_>) {
 fn secrets_of(platform: &Platform) -> Vec<&Secret> {
     match platform {
         Platform::Feishu(feishu) => match &feishu.mode {
-            FeishuMode::Webhook { encrypt_key, verification_token } => {
+            FeishuMode::Webhook {
+                encrypt_key,
+                verification_token,
+            } => {
                 vec![&feishu.app_secret, encrypt_key, verification_token]
             }
             FeishuMode::LongConnection => vec![&feishu.app_secret],
@@ -84,7 +108,10 @@ fn owner_is_known(view: &View<'_>, index: usize, owner: &str, org: &str) {
     let is_owner = |operator: &&crate::config::Operator| {
         operator.id == owner
             || operator.email.as_deref() == Some(email.as_str())
-            || operator.identities.iter().any(|identity| identity.id.as_str() == owner)
+            || operator
+                .identities
+                .iter()
+                .any(|identity| identity.id.as_str() == owner)
     };
     let key = format!("auth.tokens[{index}].owner");
     match view.operators().find(is_owner) {
@@ -94,7 +121,10 @@ fn owner_is_known(view: &View<'_>, index: usize, owner: &str, org: &str) {
         ),
         Some(operator) if !operator.orgs.is_empty() && !operator.is_of(org) => view.warn(
             &key,
-            format!("the operator `{}` is not of the token's organisation `{org}`", operator.id),
+            format!(
+                "the operator `{}` is not of the token's organisation `{org}`",
+                operator.id
+            ),
         ),
         None | Some(_) => {}
     }

@@ -68,12 +68,6 @@ impl FromStr for Pointer {
     }
 }
 
-impl From<Pointer> for String {
-    fn from(pointer: Pointer) -> Self {
-        pointer.written
-    }
-}
-
 impl Serialize for Pointer {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         serializer.serialize_str(&self.written)

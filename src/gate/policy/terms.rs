@@ -34,7 +34,7 @@ pub(super) fn resolve(rule: &ConfirmSource, policy: &ConfirmSource, redact: &[Po
                 .unwrap_or(DEFAULT_PERMIT_TTL),
         ),
         partial_view: rule.partial_view.or(policy.partial_view).unwrap_or_default(),
-        redact: redact.iter().cloned().map(Into::into).collect(),
+        redact: redact.to_vec(),
     }
 }
 

@@ -1,0 +1,243 @@
+//! Intake of platform callbacks: find the verifier by the address, verify the raw bytes, find the channel from what was
+//! verified, decide in one transaction, answer within the platform's deadline.
+//!
+//! Nothing here knows a platform's form, and nothing decides who may do what: the deciding transaction does.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use gatepost_channel::{
+    Click, Decision, HttpAnswer, Inert, MessageRef, Opened, RawRequest, Reply, ReplyTone, Verified, Webhook,
+};
+use tracing::{debug, info, warn};
+
+use crate::clock::Clock;
+use crate::confirmation::decide::{Ballot, Clicked, Decide, Decided, Surface, Target};
+use crate::delivery::button::token_hash;
+use crate::delivery::notice::QueueNotice;
+use crate::delivery::registry::Listed;
+use crate::gatekeeper::Gatekeeper;
+use crate::ids::OutboxId;
+use crate::storage::ReplayKey;
+
+pub mod reply;
+
+/// The platforms give 3 s for the whole answer; the decision must be stored well before.
+const DECIDE_WITHIN: Duration = Duration::from_millis(2_200);
+
+/// Takes callbacks in. Clones share its parts.
+#[derive(Clone)]
+pub struct Intake {
+    gatekeeper: Gatekeeper,
+    clock: Arc<dyn Clock>,
+}
+
+impl Intake {
+    /// An intake for all channels.
+    pub fn new(gatekeeper: Gatekeeper, clock: Arc<dyn Clock>) -> Self {
+        Self { gatekeeper, clock }
+    }
+
+    /// Answers one callback that came to the address of this channel. The body is already capped.
+    pub async fn receive(&self, channel: &str, request: &RawRequest) -> HttpAnswer {
+        let Some(listed) = self.gatekeeper.registry().get(channel) else {
+            return status(404);
+        };
+        let Some(webhook) = listed.channel.webhook() else {
+            return status(401);
+        };
+        let now = self.clock.now();
+        match Verified::check(webhook, request, now) {
+            Err(refusal) => {
+                warn!(%channel, reason = refusal.reason, hint = refusal.hint, "a callback was refused");
+                metrics::counter!("gatepost_callbacks_refused_total", "reason" => refusal.reason)
+                    .increment(1);
+                self.gatekeeper
+                    .journal()
+                    .refused_callback(&listed.org, channel, refusal.reason, now);
+                match refusal.kind {
+                    gatepost_channel::RefusalKind::Inauthentic => status(401),
+                    gatepost_channel::RefusalKind::Unreadable => status(400),
+                }
+            }
+            Ok(verified) => match verified.open() {
+                Opened::Answered { answer, ignored } => {
+                    if let Some(why) = ignored {
+                        debug!(%channel, why, "a callback had no effect");
+                    }
+                    answer
+                }
+                Opened::Click(click) => self.click(listed, webhook, &click).await,
+            },
+        }
+    }
+
+    /// A callback that could not even be read whole.
+    pub fn too_large(&self, channel: &str) -> HttpAnswer {
+        let Some(listed) = self.gatekeeper.registry().get(channel) else {
+            return status(404);
+        };
+        self.gatekeeper
+            .journal()
+            .refused_callback(&listed.org, channel, "too_large", self.clock.now());
+        status(413)
+    }
+
+    /// Decides a verified click and answers it. `listed` is the channel whose verifier vouches for it.
+    async fn click(&self, listed: &Listed, webhook: &dyn Webhook, click: &Verified<Click>) -> HttpAnswer {
+        let click = click.get();
+        let app = listed.channel.app();
+        let replay = ReplayKey {
+            app: app.clone(),
+            key: click.replay_key.clone(),
+        };
+        let Some(home) = self
+            .gatekeeper
+            .registry()
+            .of_click(&app, &listed.org, &click.chat)
+        else {
+            let draft = crate::audit::Draft::new(
+                &listed.org,
+                "callback.refused",
+                crate::audit::Actor::Platform(who(click)),
+            );
+            self.gatekeeper
+                .journal()
+                .write(draft.on(listed.name.as_str()).with("reason", "unknown_chat"));
+            return self.say(listed, webhook, click, "unknown_chat", ReplyTone::Error, None);
+        };
+        let decide = self.decide(home, click, replay);
+        match tokio::time::timeout(DECIDE_WITHIN, self.gatekeeper.store().run(decide)).await {
+            Ok(Ok(decided)) => self.answer(home, webhook, click, decided).await,
+            failed => {
+                warn!(channel = %home.name, error = ?failed.err().map(|_| "too slow"), "a click could not be stored in time");
+                metrics::counter!("gatepost_callbacks_unstored_total").increment(1);
+                if home.channel.private_notice().is_some() {
+                    // This platform shows a failed answer to the person, who then presses again.
+                    return status(503);
+                }
+                self.say(home, webhook, click, "try_again", ReplyTone::Warning, None)
+            }
+        }
+    }
+
+    fn decide(&self, home: &Listed, click: &Click, replay: ReplayKey) -> Decide {
+        let person = self.gatekeeper.people().clicker(
+            &home.org,
+            home.name.as_str(),
+            home.channel.kind(),
+            &click.user.ids,
+        );
+        let ballot = match person {
+            _ if !home.channel.admits(click.user.tenant.as_deref()) => Ballot::Foreigner(who(click)),
+            Some(person) => Ballot::Person(person.clone()),
+            None => Ballot::Stranger(who(click)),
+        };
+        Decide {
+            target: Target::Card(Clicked {
+                channel: home.name.clone(),
+                org: home.org.clone(),
+                at: MessageRef {
+                    chat: click.chat.clone(),
+                    message: click.message.clone(),
+                },
+                token: click.button.map(|button| token_hash(&button.token)),
+                revision: click.button.map_or(0, |button| button.revision),
+                replay,
+            }),
+            ballot,
+            decision: click.decision,
+            reason: self.gatekeeper.text(click.reason.as_deref()),
+            surface: Surface::Card,
+            roll: Arc::clone(self.gatekeeper.roll()),
+        }
+    }
+
+    async fn answer(
+        &self,
+        home: &Listed,
+        webhook: &dyn Webhook,
+        click: &Click,
+        decided: Decided,
+    ) -> HttpAnswer {
+        let said = reply::of(&decided, click.decision);
+        info!(channel = %home.name, request = decided.dossier.as_ref().map(|d| d.confirmation.id.as_str()), ruling = said.key, "a click was decided");
+        metrics::counter!("gatepost_clicks_total", "ruling" => said.key).increment(1);
+        if let (true, Some(_), Some(user)) = (
+            said.tell && !said.replayed,
+            home.channel.private_notice(),
+            click.user.ids.first(),
+        ) {
+            let notice = QueueNotice {
+                id: OutboxId::fresh(&**self.gatekeeper.ids()),
+                confirmation: decided
+                    .dossier
+                    .as_ref()
+                    .map(|dossier| dossier.confirmation.id.clone()),
+                channel: home.name.clone(),
+                user: user.clone(),
+                chat: click.chat.clone(),
+                text: self
+                    .gatekeeper
+                    .maker()
+                    .phrases(home.language)
+                    .reply(said.key)
+                    .to_owned(),
+            };
+            if let Err(error) = self.gatekeeper.store().run(notice).await {
+                warn!(%error, channel = %home.name, "a private notice could not be queued");
+            }
+        }
+        self.say(home, webhook, click, said.key, said.tone, Some(&decided))
+    }
+
+    fn say(
+        &self,
+        home: &Listed,
+        webhook: &dyn Webhook,
+        click: &Click,
+        key: &str,
+        tone: ReplyTone,
+        decided: Option<&Decided>,
+    ) -> HttpAnswer {
+        let maker = self.gatekeeper.maker();
+        let card = decided.and_then(|decided| {
+            let dossier = decided.dossier.as_ref()?;
+            // Only the channel that shows the card may see the request.
+            let delivery = dossier
+                .deliveries
+                .iter()
+                .find(|delivery| delivery.channel == home.name)?;
+            Some(maker.card(dossier, delivery, home.language))
+        });
+        let reply = Reply {
+            tone,
+            text: Inert::new(maker.phrases(home.language).reply(key)),
+            card,
+        };
+        webhook.answer(click, &reply)
+    }
+}
+
+/// The clicker for the log and the audit: platform ids are no secret and no text of theirs.
+fn who(click: &Click) -> String {
+    click.user.ids.first().cloned().unwrap_or_default()
+}
+
+const fn status(status: u16) -> HttpAnswer {
+    HttpAnswer {
+        status,
+        content_type: None,
+        body: Vec::new(),
+    }
+}
+
+/// The word of a decision that settled or counted.
+const fn counted(decision: Decision, settled: bool) -> &'static str {
+    match (decision, settled) {
+        (Decision::Approve, true) => "settled_approve",
+        (Decision::Reject, true) => "settled_reject",
+        (Decision::Approve, false) => "counted_approve",
+        (Decision::Reject, false) => "counted_reject",
+    }
+}

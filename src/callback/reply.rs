@@ -1,0 +1,127 @@
+//! What the clicker is told, from what was stored.
+
+use gatepost_channel::{Decision, ReplyTone};
+
+use crate::confirmation::decide::{Decided, Refusal, Ruling};
+use crate::confirmation::{Dossier, Status};
+
+/// Which of our words, how coloured, and whether it needs saying at all where the card itself shows it.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Said {
+    /// A key of the phrasebook's replies.
+    pub key: &'static str,
+    /// Its colour.
+    pub tone: ReplyTone,
+    /// Whether a private notice is due on platforms that answer with nothing.
+    pub tell: bool,
+    /// An exact repeat: the notice went out the first time.
+    pub replayed: bool,
+}
+
+/// The answer to a decision. A replay gets the words of the first time.
+pub fn of(decided: &Decided, decision: Decision) -> Said {
+    let dossier = decided.dossier.as_ref();
+    match &decided.ruling {
+        Ruling::Settled => said(super::counted(decision, true), success(decision), false),
+        Ruling::Counted => said(super::counted(decision, false), ReplyTone::Success, true),
+        Ruling::Refused(refusal) => refused(*refusal, dossier),
+        Ruling::Replayed(first) => {
+            let first = match first.as_str() {
+                "settled" => said(super::counted(decision, true), success(decision), false),
+                "counted" => said(super::counted(decision, false), ReplyTone::Success, true),
+                word => ALL
+                    .into_iter()
+                    .find(|refusal| refusal.as_str() == word)
+                    .map_or_else(
+                        || said("not_found", ReplyTone::Error, true),
+                        |refusal| refused(refusal, dossier),
+                    ),
+            };
+            Said {
+                replayed: true,
+                ..first
+            }
+        }
+    }
+}
+
+const ALL: [Refusal; 13] = [
+    Refusal::NotFound,
+    Refusal::UnknownCard,
+    Refusal::OtherChannel,
+    Refusal::OtherMessage,
+    Refusal::ForeignTenant,
+    Refusal::UnknownOperator,
+    Refusal::NotAuthorised,
+    Refusal::SelfApproval,
+    Refusal::OutdatedCard,
+    Refusal::PartialView,
+    Refusal::AlreadyVoted,
+    Refusal::AlreadySettled,
+    Refusal::Expired,
+];
+
+fn refused(refusal: Refusal, dossier: Option<&Dossier>) -> Said {
+    let (key, tone) = match refusal {
+        Refusal::NotFound => ("not_found", ReplyTone::Error),
+        Refusal::UnknownCard => ("unknown_card", ReplyTone::Error),
+        Refusal::OtherChannel => ("other_channel", ReplyTone::Error),
+        Refusal::OtherMessage => ("other_message", ReplyTone::Error),
+        Refusal::ForeignTenant => ("foreign_tenant", ReplyTone::Error),
+        Refusal::UnknownOperator => ("unknown_operator", ReplyTone::Error),
+        Refusal::NotAuthorised => ("not_authorised", ReplyTone::Error),
+        Refusal::SelfApproval => ("self_approval", ReplyTone::Error),
+        Refusal::OutdatedCard => ("outdated_card", ReplyTone::Warning),
+        Refusal::PartialView => ("partial_view", ReplyTone::Warning),
+        Refusal::AlreadyVoted => ("already_voted", ReplyTone::Info),
+        Refusal::Expired => ("expired", ReplyTone::Warning),
+        Refusal::AlreadySettled => match dossier.map(|d| d.confirmation.state.status()) {
+            Some(Status::Approved) => ("already_approved", ReplyTone::Info),
+            Some(Status::Rejected) => ("already_rejected", ReplyTone::Info),
+            Some(Status::Cancelled) => ("already_cancelled", ReplyTone::Info),
+            Some(Status::Expired) => ("expired", ReplyTone::Warning),
+            _ => ("already_undeliverable", ReplyTone::Info),
+        },
+    };
+    said(key, tone, true)
+}
+
+const fn success(decision: Decision) -> ReplyTone {
+    match decision {
+        Decision::Approve => ReplyTone::Success,
+        Decision::Reject => ReplyTone::Info,
+    }
+}
+
+const fn said(key: &'static str, tone: ReplyTone, tell: bool) -> Said {
+    Said {
+        key,
+        tone,
+        tell,
+        replayed: false,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::delivery::phrase::REPLIES;
+
+    #[test]
+    fn every_refusal_has_words_and_a_replay_says_the_same() {
+        for refusal in ALL {
+            let decided = |ruling| Decided {
+                ruling,
+                dossier: None,
+                card: None,
+            };
+            let first = of(&decided(Ruling::Refused(refusal)), Decision::Approve);
+            assert!(REPLIES.contains(&first.key), "{}", first.key);
+            let again = of(
+                &decided(Ruling::Replayed(refusal.as_str().to_owned())),
+                Decision::Approve,
+            );
+            assert_eq!((again.key, again.tone), (first.key, first.tone));
+        }
+    }
+}

@@ -1,0 +1,169 @@
+//! From a request to a neutral card: our words in the channel's language, everybody else's text inert, arguments redacted.
+
+use std::sync::Arc;
+
+use gatepost_channel::{Actions, Card, Fact, Inert, Tone, UtcMillis};
+
+use super::button::ServerKey;
+use super::phrase::{Language, Phrasebook, Phrases};
+use crate::confirmation::roll::Roll;
+use crate::confirmation::{Confirmation, Delivery, Dossier, OutcomeStatus, Status};
+use crate::gate::policy::PartialView;
+use crate::gate::{ShortCode, shown};
+
+/// Makes cards. Clones share its parts.
+#[derive(Clone)]
+pub struct CardMaker {
+    phrases: Arc<Phrasebook>,
+    key: ServerKey,
+    roll: Arc<Roll>,
+    public_url: Option<String>,
+}
+
+impl CardMaker {
+    /// A maker for one server. `public_url` is where people reach the console, without a slash at the end.
+    pub fn new(
+        phrases: Arc<Phrasebook>,
+        key: ServerKey,
+        roll: Arc<Roll>,
+        public_url: Option<String>,
+    ) -> Self {
+        Self {
+            phrases,
+            key,
+            roll,
+            public_url,
+        }
+    }
+
+    /// The words of a language.
+    pub fn phrases(&self, language: Language) -> &Phrases {
+        self.phrases.of(language)
+    }
+
+    /// The server's key.
+    pub const fn key(&self) -> &ServerKey {
+        &self.key
+    }
+
+    /// The card of a request as it stands, for one delivery.
+    pub fn card(&self, dossier: &Dossier, delivery: &Delivery, language: Language) -> Card {
+        let phrases = self.phrases.of(language);
+        let row = &dossier.confirmation;
+        let status = row.state.status();
+        let actions = if status == Status::Pending {
+            Actions::Decide {
+                token: self.key.button(&delivery.id, &delivery.nonce),
+                revision: row.revision,
+                approve_when_cut: row.terms.partial_view == PartialView::Approve,
+                full_view: self.full_view(row),
+            }
+        } else {
+            Actions::None
+        };
+        let title = phrases.title(status).to_owned();
+        Card {
+            request_id: row.id.to_string(),
+            tone: match status {
+                Status::Pending => Tone::Pending,
+                Status::Approved => Tone::Approved,
+                Status::Rejected => Tone::Rejected,
+                Status::Expired | Status::Cancelled | Status::Undeliverable => Tone::Closed,
+            },
+            preview: format!("{title} · {}", row.id),
+            title,
+            tool: Inert::new(row.asked.tool.as_str()).one_line(),
+            facts: self.facts(dossier, phrases),
+            arguments: shown(&row.asked.args, &row.terms.redact),
+            actions,
+            words: phrases.words(),
+        }
+    }
+
+    /// The page of a request in the console.
+    pub fn full_view(&self, row: &Confirmation) -> Option<String> {
+        self.public_url
+            .as_ref()
+            .map(|url| format!("{url}/console/requests/{}", row.id))
+    }
+
+    fn facts(&self, dossier: &Dossier, phrases: &Phrases) -> Vec<Fact> {
+        let row = &dossier.confirmation;
+        let words = &phrases.facts;
+        let mut facts = Facts(Vec::new());
+        facts.add(&words.reason, row.reason.as_deref());
+        facts.add(&words.token, Some(row.asked.token.as_str()));
+        facts.add(&words.agent, row.asked.agent_id.as_deref());
+        facts.add(&words.requester, row.asked.requester.as_deref());
+        let approvals = dossier
+            .votes
+            .iter()
+            .filter(|vote| vote.decision == gatepost_channel::Decision::Approve);
+        let names: Vec<_> = approvals.map(|vote| self.roll.name(&vote.person)).collect();
+        if row.terms.quorum > 1 {
+            let count = words
+                .approvals_value
+                .replace("{have}", &names.len().to_string())
+                .replace("{need}", &row.terms.quorum.to_string());
+            let value = if names.is_empty() {
+                count
+            } else {
+                format!("{count}: {}", names.join(", "))
+            };
+            facts.add(&words.approvals, Some(&value));
+        }
+        match row.state.status() {
+            Status::Pending => facts.add(&words.expires, Some(&utc(row.expires_at))),
+            Status::Approved => facts.add(&words.decided_by, Some(&names.join(", "))),
+            Status::Rejected => {
+                let against = dossier
+                    .votes
+                    .iter()
+                    .filter(|vote| vote.decision == gatepost_channel::Decision::Reject);
+                let (who, why): (Vec<_>, Vec<_>) = against
+                    .map(|vote| (self.roll.name(&vote.person), vote.reason.clone()))
+                    .unzip();
+                facts.add(&words.decided_by, Some(&who.join(", ")));
+                let why: Vec<_> = why.into_iter().flatten().collect();
+                facts.add(&words.vote_reason, Some(&why.join("\n")));
+            }
+            Status::Expired | Status::Cancelled | Status::Undeliverable => {}
+        }
+        if let Some(at) = row.state.decided_at() {
+            facts.add(&words.decided_at, Some(&utc(at)));
+        }
+        if let Some(outcome) = &row.ledger.outcome {
+            let said = match outcome.status {
+                OutcomeStatus::Succeeded => &words.succeeded,
+                OutcomeStatus::Failed => &words.failed,
+            };
+            facts.add(&words.outcome, Some(said));
+        }
+        facts.add(
+            &words.code,
+            Some(ShortCode::of(self.key.as_bytes(), &row.asked.digest).as_str()),
+        );
+        facts.0
+    }
+}
+
+struct Facts(Vec<Fact>);
+
+impl Facts {
+    fn add(&mut self, label: &str, value: Option<&str>) {
+        if let Some(value) = value.filter(|value| !value.is_empty()) {
+            self.0.push(Fact {
+                label: label.to_owned(),
+                value: Inert::new(value),
+            });
+        }
+    }
+}
+
+/// A time for people: its zone stands beside it.
+pub fn utc(at: UtcMillis) -> String {
+    jiff::Timestamp::from_millisecond(at.0).map_or_else(
+        |_| format!("{} ms", at.0),
+        |time| time.strftime("%Y-%m-%d %H:%M:%S UTC").to_string(),
+    )
+}

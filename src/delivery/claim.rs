@@ -1,0 +1,109 @@
+//! Claiming what is due: one sender at a time for each row, and never faster than a group may be written to.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use gatepost_channel::Pace;
+
+use super::{Errand, OutboxItem};
+use crate::confirmation::{DeliveryState, Dossier, Status};
+use crate::ids::{ChannelName, WorkerId};
+use crate::storage::{Touches, Transaction, Workspace};
+
+/// Takes due rows for one sender.
+#[derive(Debug, Clone)]
+pub struct Claim {
+    /// Who will send.
+    pub worker: WorkerId,
+    /// How long the claim is believed: longer than any platform call takes.
+    pub lease: Duration,
+    /// At most so many.
+    pub limit: usize,
+    /// How many messages each channel may take now, and how fast more become free. Rows beyond that are put off.
+    pub room: BTreeMap<ChannelName, (u32, Pace)>,
+}
+
+/// A claimed row with the request as it stands.
+#[derive(Debug, Clone)]
+pub struct Claimed {
+    /// The row; its fence is the claim's.
+    pub item: OutboxItem,
+    /// The request; a notice may be about none.
+    pub dossier: Option<Dossier>,
+}
+
+impl Transaction for Claim {
+    type Answer = Vec<Claimed>;
+    const NAME: &'static str = "claim_outbox";
+
+    fn touches(&self, touches: &mut Touches) {
+        touches.due_outbox = touches.due_outbox.max(self.limit);
+    }
+
+    fn apply(&self, workspace: &mut Workspace) -> Vec<Claimed> {
+        let now = workspace.now();
+        let due: Vec<_> = workspace.due_outbox().iter().take(self.limit).cloned().collect();
+        let mut taken: BTreeMap<ChannelName, u32> = BTreeMap::new();
+        let mut claimed = Vec::new();
+        for id in due {
+            let Some(item) = workspace.outbox(&id).cloned() else {
+                continue;
+            };
+            if item.not_before > now || item.lease.as_ref().is_some_and(|(_, until)| *until > now) {
+                continue;
+            }
+            if let Some((free, pace)) = self.room.get(&item.channel) {
+                let before = taken.entry(item.channel.clone()).or_default();
+                *before += 1;
+                if *before > *free {
+                    let wait = pace.every.saturating_mul(*before - *free);
+                    workspace.put_outbox(OutboxItem {
+                        not_before: now.plus(wait),
+                        ..item
+                    });
+                    continue;
+                }
+            }
+            let item = OutboxItem {
+                lease: Some((self.worker.clone(), now.plus(self.lease))),
+                fence: item.fence + 1,
+                ..item
+            };
+            if let Some(item) = begin(workspace, item) {
+                let dossier = item.confirmation.as_ref().and_then(|id| workspace.dossier(id));
+                claimed.push(Claimed { item, dossier });
+            }
+        }
+        claimed
+    }
+}
+
+/// Marks what is about to happen, before it happens. `None` when nothing needs to be sent any more.
+fn begin(workspace: &mut Workspace, mut item: OutboxItem) -> Option<OutboxItem> {
+    if let Errand::Card { delivery, posts } = &mut item.errand {
+        let row = item
+            .confirmation
+            .as_ref()
+            .and_then(|id| workspace.confirmation(id));
+        let settled = row.is_none_or(|row| row.state.status() != Status::Pending);
+        let card = workspace.delivery(delivery)?;
+        if card.standing.is_empty() {
+            if settled {
+                // Never stood: nothing to show. A post with an unknown outcome keeps its state, so that a late press on it
+                // is still recognised.
+                let state = if card.state == DeliveryState::Sending {
+                    DeliveryState::Sending
+                } else {
+                    DeliveryState::Settled
+                };
+                workspace.change_delivery(&delivery.clone(), |card| card.state = state);
+                workspace.remove_outbox(&item.id);
+                return None;
+            }
+            *posts += 1;
+            workspace.change_delivery(&delivery.clone(), |card| card.state = DeliveryState::Sending);
+        }
+    }
+    workspace.put_outbox(item.clone());
+    Some(item)
+}

@@ -1,0 +1,212 @@
+//! The words of cards and replies, per language, from `templates/cards`. A missing or unknown key stops the start.
+
+use std::collections::BTreeMap;
+
+use gatepost_channel::Words;
+use serde::{Deserialize, Serialize};
+
+use crate::confirmation::Status;
+
+/// A language of cards.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Language {
+    /// English.
+    #[default]
+    En,
+    /// Chinese, simplified.
+    Zh,
+    /// Japanese.
+    Ja,
+}
+
+impl Language {
+    /// All of them, with their words.
+    pub const ALL: [(Self, &'static str); 3] = [
+        (Self::En, include_str!("../../templates/cards/en.json")),
+        (Self::Zh, include_str!("../../templates/cards/zh.json")),
+        (Self::Ja, include_str!("../../templates/cards/ja.json")),
+    ];
+}
+
+/// The words of one language.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Phrases {
+    titles: Titles,
+    /// Labels and values of facts.
+    pub facts: FactWords,
+    layout: LayoutWords,
+    replies: BTreeMap<String, String>,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Titles {
+    pending: String,
+    approved: String,
+    rejected: String,
+    expired: String,
+    cancelled: String,
+    undeliverable: String,
+}
+
+/// Labels and values of facts.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "each field is the label that its name says")]
+pub struct FactWords {
+    pub organisation: String,
+    pub agent: String,
+    pub requester: String,
+    pub token: String,
+    pub reason: String,
+    pub expires: String,
+    pub approvals: String,
+    pub approvals_value: String,
+    pub decided_by: String,
+    pub decided_at: String,
+    pub vote_reason: String,
+    pub outcome: String,
+    pub succeeded: String,
+    pub failed: String,
+    pub code: String,
+}
+
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct LayoutWords {
+    approve: String,
+    reject: String,
+    show_everything: String,
+    arguments: String,
+    cut: String,
+    approve_in_full_view: String,
+    reason: String,
+}
+
+/// The replies that every language must have.
+pub const REPLIES: [&str; 22] = [
+    "settled_approve",
+    "settled_reject",
+    "counted_approve",
+    "counted_reject",
+    "unknown_card",
+    "other_channel",
+    "other_message",
+    "unknown_chat",
+    "foreign_tenant",
+    "unknown_operator",
+    "not_authorised",
+    "self_approval",
+    "outdated_card",
+    "partial_view",
+    "already_voted",
+    "already_approved",
+    "already_rejected",
+    "already_cancelled",
+    "already_undeliverable",
+    "expired",
+    "not_found",
+    "try_again",
+];
+
+/// The words of a language cannot be used.
+#[derive(Debug, thiserror::Error)]
+pub enum PhraseError {
+    /// A key is missing or unknown.
+    #[error("templates/cards: {0}")]
+    Unreadable(#[from] serde_json::Error),
+    /// A reply is missing.
+    #[error("templates/cards: the reply {0} is missing")]
+    NoReply(&'static str),
+}
+
+/// All languages.
+#[derive(Debug, Clone)]
+pub struct Phrasebook(BTreeMap<Language, Phrases>);
+
+impl Phrasebook {
+    /// Reads the words that were built in.
+    pub fn load() -> Result<Self, PhraseError> {
+        let mut book = BTreeMap::new();
+        for (language, text) in Language::ALL {
+            let phrases: Phrases = serde_json::from_str(text)?;
+            if let Some(missing) = REPLIES
+                .into_iter()
+                .find(|reply| !phrases.replies.contains_key(*reply))
+            {
+                return Err(PhraseError::NoReply(missing));
+            }
+            book.insert(language, phrases);
+        }
+        Ok(Self(book))
+    }
+
+    /// The words of a language.
+    pub fn of(&self, language: Language) -> &Phrases {
+        &self.0[&language]
+    }
+}
+
+impl Phrases {
+    /// What is asked or what happened.
+    pub fn title(&self, status: Status) -> &str {
+        match status {
+            Status::Pending => &self.titles.pending,
+            Status::Approved => &self.titles.approved,
+            Status::Rejected => &self.titles.rejected,
+            Status::Expired => &self.titles.expired,
+            Status::Cancelled => &self.titles.cancelled,
+            Status::Undeliverable => &self.titles.undeliverable,
+        }
+    }
+
+    /// A reply to a click; one of [`REPLIES`].
+    pub fn reply(&self, key: &str) -> &str {
+        self.replies.get(key).map_or("", String::as_str)
+    }
+
+    /// The words an adapter lays out.
+    pub fn words(&self) -> Words {
+        Words {
+            approve: self.layout.approve.clone(),
+            reject: self.layout.reject.clone(),
+            show_everything: self.layout.show_everything.clone(),
+            arguments: self.layout.arguments.clone(),
+            cut: self.layout.cut.clone(),
+            approve_in_full_view: self.layout.approve_in_full_view.clone(),
+            reason: self.layout.reason.clone(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn every_language_is_complete_and_says_something() {
+        let book = Phrasebook::load().unwrap();
+        for (language, _) in Language::ALL {
+            let phrases = book.of(language);
+            assert!(
+                Status::ALL
+                    .iter()
+                    .all(|status| !phrases.title(*status).is_empty())
+            );
+            assert!(REPLIES.iter().all(|reply| !phrases.reply(reply).is_empty()));
+            assert_eq!(
+                phrases.replies.len(),
+                REPLIES.len(),
+                "{language:?} holds replies that nothing sends"
+            );
+            let words = phrases.words();
+            assert!(words.cut.contains("{shown}") && words.cut.contains("{total}"));
+            assert!(
+                phrases.facts.approvals_value.contains("{have}")
+                    && phrases.facts.approvals_value.contains("{need}")
+            );
+        }
+    }
+}

@@ -1,0 +1,283 @@
+//! The sender: takes what is due from the outbox and calls the platforms, never inside a transaction.
+
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Duration;
+
+use gatepost_channel::{Card, Failure, Inert, Pace, PostKey, Posted, UtcMillis};
+use tracing::{debug, warn};
+
+use super::Errand;
+use super::card::CardMaker;
+use super::claim::{Claim, Claimed};
+use super::record::{Record, Sent};
+use super::registry::{Listed, Registry};
+use crate::clock::Clock;
+use crate::ids::{ChannelName, Ids, WorkerId};
+use crate::lifecycle::Tasks;
+use crate::storage::Store;
+
+/// Rows claimed in one transaction.
+const BATCH: usize = 64;
+/// How long a claim is believed; a platform call takes 10 s at most, with one repetition.
+const LEASE: Duration = Duration::from_secs(45);
+/// The slow poll behind the wake-ups.
+const POLL: Duration = Duration::from_secs(1);
+
+/// See the module.
+pub struct Sender {
+    store: Store,
+    registry: Registry,
+    maker: CardMaker,
+    clock: Arc<dyn Clock>,
+    worker: WorkerId,
+    pace: Mutex<BTreeMap<ChannelName, Bucket>>,
+    last_post: Mutex<BTreeMap<ChannelName, UtcMillis>>,
+}
+
+/// A token bucket for one channel.
+#[derive(Debug, Clone, Copy)]
+struct Bucket {
+    pace: Pace,
+    free: u32,
+    filled_at: UtcMillis,
+}
+
+impl Bucket {
+    fn refill(&mut self, now: UtcMillis) {
+        let every = self.pace.every.max(Duration::from_millis(1));
+        let passed = now.since(self.filled_at).as_millis() / every.as_millis();
+        // A clock that went back restarts the count instead of stopping it.
+        if now < self.filled_at {
+            self.filled_at = now;
+        } else if passed > 0 {
+            self.free = self
+                .free
+                .saturating_add(u32::try_from(passed).unwrap_or(u32::MAX))
+                .min(self.pace.burst.max(1));
+            self.filled_at = now;
+        }
+    }
+}
+
+impl Sender {
+    /// A sender for all channels.
+    pub fn new(
+        store: Store,
+        registry: Registry,
+        maker: CardMaker,
+        clock: Arc<dyn Clock>,
+        ids: &dyn Ids,
+    ) -> Arc<Self> {
+        let now = clock.now();
+        let pace = registry
+            .all()
+            .map(|listed| {
+                let pace = listed.channel.pace();
+                (
+                    listed.name.clone(),
+                    Bucket {
+                        pace,
+                        free: pace.burst.max(1),
+                        filled_at: now,
+                    },
+                )
+            })
+            .collect();
+        Arc::new(Self {
+            store,
+            registry,
+            maker,
+            clock,
+            worker: WorkerId::fresh(ids),
+            pace: Mutex::new(pace),
+            last_post: Mutex::default(),
+        })
+    }
+
+    /// When a channel last took a card, by this process.
+    pub fn last_post(&self, channel: &ChannelName) -> Option<UtcMillis> {
+        self.last_post
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(channel)
+            .copied()
+    }
+
+    /// Sends until the server stops. What was claimed is sent and recorded before the task ends.
+    pub async fn run(self: Arc<Self>, tasks: Tasks) {
+        loop {
+            let woken = self.store.wakes().outbox();
+            tokio::pin!(woken);
+            woken.as_mut().enable();
+            if tasks.is_stopping() {
+                return;
+            }
+            match self.store.run(self.claim()).await {
+                Ok(claimed) if claimed.is_empty() => {
+                    let pause = self.until_next().await;
+                    tokio::select! {
+                        () = woken => {}
+                        () = tokio::time::sleep(pause) => {}
+                        () = tasks.stopping() => return,
+                    }
+                }
+                Ok(claimed) => {
+                    for one in claimed {
+                        let sender = Arc::clone(&self);
+                        tasks.spawn(async move { sender.send(one).await });
+                    }
+                }
+                Err(error) => {
+                    warn!(%error, "the outbox could not be read");
+                    tokio::select! {
+                        () = tokio::time::sleep(POLL) => {}
+                        () = tasks.stopping() => return,
+                    }
+                }
+            }
+        }
+    }
+
+    async fn until_next(&self) -> Duration {
+        match self.store.read().next_outbox().await {
+            Ok(Some(at)) => at.since(self.clock.now()).clamp(Duration::from_millis(5), POLL),
+            _ => POLL,
+        }
+    }
+
+    fn claim(&self) -> Claim {
+        let now = self.clock.now();
+        let mut pace = self.pace.lock().unwrap_or_else(PoisonError::into_inner);
+        let room = pace
+            .iter_mut()
+            .map(|(name, bucket)| {
+                bucket.refill(now);
+                (name.clone(), (bucket.free, bucket.pace))
+            })
+            .collect();
+        Claim {
+            worker: self.worker.clone(),
+            lease: LEASE,
+            limit: BATCH,
+            room,
+        }
+    }
+
+    /// Sends one claimed row and records what came of it.
+    pub async fn send(&self, claimed: Claimed) {
+        let Claimed { item, dossier } = claimed;
+        let sent = match self.registry.get(item.channel.as_str()) {
+            None => no_channel(&item.errand),
+            Some(listed) => {
+                self.spend(&listed.name);
+                match &item.errand {
+                    Errand::Notice { user, chat, text } => match listed.channel.private_notice() {
+                        None => Sent::Told,
+                        Some(notice) => match notice.tell(user, chat, &Inert::new(text)).await {
+                            Ok(()) => Sent::Told,
+                            Err(failure) => Sent::TellFailed(failure),
+                        },
+                    },
+                    Errand::Card { delivery, .. } => {
+                        let Some(dossier) = &dossier else { return };
+                        let Some(card) = dossier.deliveries.iter().find(|card| card.id == *delivery) else {
+                            return;
+                        };
+                        let edition = dossier.confirmation.edition;
+                        let looks = self.maker.card(dossier, card, listed.language);
+                        if card.standing.is_empty() {
+                            self.post(listed, &looks, &PostKey(delivery.to_string()), edition)
+                                .await
+                        } else {
+                            let stale: Vec<_> = card
+                                .standing
+                                .iter()
+                                .filter(|m| m.edition < edition)
+                                .map(|m| m.at.clone())
+                                .collect();
+                            edit(listed, &looks, stale, edition).await
+                        }
+                    }
+                }
+            }
+        };
+        debug!(channel = %item.channel, request = item.confirmation.as_ref().map(|id| id.as_str()), what = word(&sent), "sent");
+        let record = Record {
+            id: item.id,
+            fence: item.fence,
+            sent,
+        };
+        // A record that is lost (the store is down) is made good by the claim's end: the row is claimed again.
+        if let Err(error) = self.store.run(record).await {
+            warn!(%error, channel = %item.channel, "what was sent could not be recorded");
+        }
+    }
+
+    async fn post(&self, listed: &Listed, card: &Card, key: &PostKey, edition: u32) -> Sent {
+        match listed.channel.post(card, key).await {
+            Posted::At(at) => {
+                self.last_post
+                    .lock()
+                    .unwrap_or_else(PoisonError::into_inner)
+                    .insert(listed.name.clone(), self.clock.now());
+                Sent::Posted(at, edition)
+            }
+            Posted::Unknown { why } => Sent::PostUnknown(why),
+            Posted::NotSent(failure) => {
+                warn!(channel = %listed.name, %failure, "a card was not posted");
+                Sent::PostFailed(failure)
+            }
+        }
+    }
+
+    fn spend(&self, channel: &ChannelName) {
+        if let Some(bucket) = self
+            .pace
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get_mut(channel)
+        {
+            bucket.free = bucket.free.saturating_sub(1);
+        }
+    }
+}
+
+async fn edit(listed: &Listed, card: &Card, stale: Vec<gatepost_channel::MessageRef>, edition: u32) -> Sent {
+    let (mut done, mut failed) = (Vec::new(), Vec::new());
+    for at in stale {
+        match listed.channel.edit(&at, card).await {
+            Ok(()) => done.push(at),
+            Err(failure) => {
+                warn!(channel = %listed.name, %failure, "a card was not edited");
+                failed.push((at, failure));
+            }
+        }
+    }
+    Sent::Edited {
+        edition,
+        done,
+        failed,
+    }
+}
+
+/// The channel was taken out of the configuration since.
+fn no_channel(errand: &Errand) -> Sent {
+    match errand {
+        Errand::Card { .. } => Sent::PostFailed(Failure::Setup {
+            why: "the channel is no longer configured".to_owned(),
+        }),
+        Errand::Notice { .. } => Sent::Told,
+    }
+}
+
+const fn word(sent: &Sent) -> &'static str {
+    match sent {
+        Sent::Posted(..) => "posted",
+        Sent::PostUnknown(_) => "post unknown",
+        Sent::PostFailed(_) => "post failed",
+        Sent::Edited { .. } => "edited",
+        Sent::Told => "told",
+        Sent::TellFailed(_) => "not told",
+    }
+}

@@ -1,0 +1,232 @@
+//! The question: may this call run? Allow and deny are answered at once; a call that needs a person becomes a request.
+
+use super::{Caller, Gatekeeper};
+use crate::audit::{Actor, Draft, Opening};
+use crate::confirmation::create::{Create, Created};
+use crate::confirmation::{Asked, Dossier};
+use crate::delivery::plan::plan;
+use crate::gate::policy::CallFacts;
+use crate::gate::policy::{Effect, Judgement, Voices};
+use crate::gate::{Arguments, DenyReason, Digest, Json, ToolName, redact};
+use crate::ids::{ConfirmationId, JobId, OperatorId};
+use crate::storage::StoreError;
+
+/// A call that somebody wants to make.
+#[derive(Debug, Clone)]
+pub struct Question {
+    /// The tool.
+    pub tool: ToolName,
+    /// Its arguments.
+    pub args: Arguments,
+    /// Asserted by the agent.
+    pub agent_id: Option<String>,
+    /// Asserted by the agent.
+    pub session_id: Option<String>,
+    /// Asserted by the agent; makes asking idempotent within its session.
+    pub tool_call_id: Option<String>,
+    /// Asserted by the agent.
+    pub requester: Option<String>,
+    /// Asserted by the agent.
+    pub metadata: Option<Json>,
+    /// The job that will park on the answer.
+    pub job: Option<JobId>,
+    /// Persons behind the call beside the named requester and the token's owner: requesters up the lineage.
+    pub lineage: Vec<OperatorId>,
+    /// What the tool and the hooks say.
+    pub voices: Voices,
+    /// Joins an open request of the same session, tool and arguments: for hosts whose call ids change when they ask again.
+    pub join_twin: bool,
+}
+
+/// The answer.
+#[derive(Debug, Clone)]
+pub enum Answer {
+    /// The call may run.
+    Allow {
+        /// The rule that said so.
+        rule: Option<String>,
+        /// Over the call.
+        digest: Digest,
+    },
+    /// The call must not run.
+    Deny {
+        /// Why, as a code.
+        reason: DenyReason,
+        /// Why, in words.
+        message: String,
+        /// The rule that said so.
+        rule: Option<String>,
+        /// Over the call.
+        digest: Digest,
+    },
+    /// People are asked, or were asked before: the request, wherever it stands.
+    Asked(Box<Dossier>),
+    /// The same call id was used with other arguments, requester or agent.
+    Conflict(ConfirmationId),
+}
+
+impl Gatekeeper {
+    /// Asks. A store that fails is an error; whoever asked must take it as a denial.
+    pub async fn ask(&self, caller: &Caller, question: Question) -> Result<Answer, StoreError> {
+        let digest = Digest::of(&question.tool, &question.args);
+        let persons = self.persons(caller, &question);
+        let judgement = self.judge(caller, &question, !persons.is_empty());
+        for rule in &judgement.unevaluated {
+            tracing::warn!(%rule, tool = ?question.tool.as_str(), "the condition of a rule could not be evaluated");
+            metrics::counter!("gatepost_conditions_unevaluated_total").increment(1);
+        }
+        match (judgement.effect, judgement.terms.clone()) {
+            (Effect::Allow, _) => {
+                self.note(caller, &question, &judgement, "call.allowed", None);
+                Ok(Answer::Allow {
+                    rule: judgement.rule,
+                    digest,
+                })
+            }
+            (Effect::Confirm, Some(terms)) => {
+                let asked = Asked {
+                    token: caller.token.clone(),
+                    tool: question.tool.clone(),
+                    args: question.args.canonical().to_owned(),
+                    digest,
+                    agent_id: question.agent_id.clone(),
+                    session_id: question.session_id.clone(),
+                    tool_call_id: question.tool_call_id.clone(),
+                    requester: question.requester.clone(),
+                    metadata: question.metadata.as_ref().map(Json::canonical),
+                    persons,
+                    job: question.job.clone(),
+                };
+                let ids = &**self.ids();
+                let id = ConfirmationId::fresh(ids);
+                let reason = Some(judgement.reason.clone());
+                let deliveries = plan(
+                    self.registry(),
+                    self.maker(),
+                    ids,
+                    (&id, &caller.org, &asked),
+                    &terms,
+                    reason.as_deref(),
+                );
+                if deliveries.is_empty() {
+                    let message =
+                        "no channel of your organisation can ask a person about this call".to_owned();
+                    return Ok(self.denial(
+                        caller,
+                        &question,
+                        judgement,
+                        DenyReason::Undeliverable,
+                        message,
+                        digest,
+                    ));
+                }
+                let create = Create {
+                    id,
+                    org: caller.org.clone(),
+                    shown_args: Opening::new(&redacted(&question, &judgement), ids),
+                    shown_requester: self.text(question.requester.as_deref()),
+                    asked,
+                    rule: judgement.rule,
+                    reason,
+                    terms,
+                    deliveries,
+                    join_twin: question.join_twin,
+                };
+                Ok(match self.store().run(create).await? {
+                    Created::Fresh(dossier) | Created::Same(dossier) => Answer::Asked(Box::new(dossier)),
+                    Created::Conflict(id) => Answer::Conflict(id),
+                })
+            }
+            (Effect::Confirm | Effect::Deny, _) => {
+                let message = judgement.reason.clone();
+                Ok(self.denial(
+                    caller,
+                    &question,
+                    judgement,
+                    DenyReason::DeniedByRule,
+                    message,
+                    digest,
+                ))
+            }
+        }
+    }
+
+    fn denial(
+        &self,
+        caller: &Caller,
+        question: &Question,
+        judgement: Judgement,
+        reason: DenyReason,
+        message: String,
+        digest: Digest,
+    ) -> Answer {
+        self.note(caller, question, &judgement, "call.denied", Some(reason));
+        Answer::Deny {
+            reason,
+            message,
+            rule: judgement.rule,
+            digest,
+        }
+    }
+
+    fn judge(&self, caller: &Caller, question: &Question, known_person: bool) -> Judgement {
+        let facts = CallFacts {
+            tool: &question.tool,
+            args: question.args.json(),
+            token: caller.token.as_str(),
+            agent: question.agent_id.as_deref(),
+            requester: question.requester.as_deref(),
+            org: caller.org.as_str(),
+            metadata: question.metadata.as_ref(),
+            known_person,
+        };
+        self.0.policy.judge(&facts, &question.voices)
+    }
+
+    /// Everybody behind the call: nobody of them may approve it unless the rule says so.
+    fn persons(&self, caller: &Caller, question: &Question) -> Vec<OperatorId> {
+        let named = question
+            .requester
+            .as_deref()
+            .and_then(|requester| self.people().named(&caller.org, requester));
+        let mut persons: Vec<_> = named
+            .into_iter()
+            .chain(caller.owner.as_ref())
+            .chain(&question.lineage)
+            .cloned()
+            .collect();
+        persons.sort();
+        persons.dedup();
+        persons
+    }
+
+    /// A verdict without a request, for the journal.
+    fn note(
+        &self,
+        caller: &Caller,
+        question: &Question,
+        judgement: &Judgement,
+        kind: &'static str,
+        reason: Option<DenyReason>,
+    ) {
+        let mut draft = Draft::new(&caller.org, kind, Actor::Token(caller.token.0.clone()))
+            .with("tool_name", question.tool.as_str())
+            .with_private(
+                "tool_args",
+                Some(Opening::new(&redacted(question, judgement), &**self.ids())),
+            );
+        if let Some(rule) = &judgement.rule {
+            draft = draft.with("rule", rule.as_str());
+        }
+        if let Some(reason) = reason {
+            draft = draft.with("reason_code", reason.code());
+        }
+        draft.job.clone_from(&question.job);
+        self.journal().write(draft);
+    }
+}
+
+/// The arguments for the audit log: redacted; where no redacted form exists, nothing of them.
+fn redacted(question: &Question, judgement: &Judgement) -> String {
+    redact(question.args.json(), &judgement.redact).map_or_else(|_| "{}".to_owned(), |json| json.canonical())
+}

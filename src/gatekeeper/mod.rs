@@ -1,0 +1,191 @@
+//! The gatekeeper: what callers may do, whatever they come through. The API, agent hosts, jobs, the console and chat callbacks
+//! all use it, so that there is one way to ask, one to decide and one to consume.
+//!
+//! It puts the pure rooms together: policy judges, a transaction stores, cards are planned. [`ask`] is the question, [`permit`]
+//! the way to an execution, [`wait`] the wait for people, [`journal`] what is written behind the answer.
+
+use std::sync::Arc;
+
+use gatepost_channel::Decision;
+
+use crate::audit::Opening;
+use crate::confirmation::cancel::{Cancel, Cancelled};
+use crate::confirmation::decide::{Ballot, Decide, Decided, Surface, Target};
+use crate::confirmation::outcome::{Report, Reported};
+use crate::confirmation::roll::Roll;
+use crate::confirmation::{Dossier, Outcome};
+use crate::delivery::card::CardMaker;
+use crate::delivery::registry::Registry;
+use crate::gate::policy::Policy;
+use crate::ids::{ConfirmationId, Ids, OperatorId, Org, TokenName};
+use crate::storage::{Store, StoreError};
+
+pub mod ask;
+pub mod journal;
+pub mod people;
+pub mod permit;
+pub mod wait;
+
+pub use ask::{Answer, Question};
+pub use journal::Journal;
+pub use people::People;
+
+/// Free text from callers is cut to this many characters before it is stored.
+pub const MAX_TEXT: usize = 2_000;
+
+/// An authenticated caller of an agent's kind.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Caller {
+    /// The token, by name.
+    pub token: TokenName,
+    /// Its organisation.
+    pub org: Org,
+    /// Who runs it.
+    pub owner: Option<OperatorId>,
+}
+
+/// What a gatekeeper is made of.
+pub struct Parts {
+    /// Where everything is.
+    pub store: Store,
+    /// What the rules say.
+    pub policy: Arc<Policy>,
+    /// Who may decide.
+    pub roll: Arc<Roll>,
+    /// Who is who.
+    pub people: Arc<People>,
+    /// Where cards go.
+    pub registry: Registry,
+    /// How cards are made.
+    pub maker: CardMaker,
+    /// Chance.
+    pub ids: Arc<dyn Ids>,
+    /// What is written behind the answer.
+    pub journal: Journal,
+}
+
+/// See the module. Clones share it.
+#[derive(Clone)]
+pub struct Gatekeeper(Arc<Parts>);
+
+impl Gatekeeper {
+    /// Puts a gatekeeper together.
+    pub fn new(parts: Parts) -> Self {
+        Self(Arc::new(parts))
+    }
+
+    /// The store.
+    pub fn store(&self) -> &Store {
+        &self.0.store
+    }
+
+    /// Who may decide.
+    pub fn roll(&self) -> &Arc<Roll> {
+        &self.0.roll
+    }
+
+    /// Who is who.
+    pub fn people(&self) -> &People {
+        &self.0.people
+    }
+
+    /// Where cards go.
+    pub fn registry(&self) -> &Registry {
+        &self.0.registry
+    }
+
+    /// How cards are made.
+    pub fn maker(&self) -> &CardMaker {
+        &self.0.maker
+    }
+
+    /// Chance.
+    pub fn ids(&self) -> &Arc<dyn Ids> {
+        &self.0.ids
+    }
+
+    /// What is written behind the answer.
+    pub fn journal(&self) -> &Journal {
+        &self.0.journal
+    }
+
+    /// A known operator answers a request that they name by id.
+    pub async fn respond(
+        &self,
+        operator: &OperatorId,
+        org: &Org,
+        id: &ConfirmationId,
+        decision: Decision,
+        reason: Option<&str>,
+        surface: Surface,
+    ) -> Result<Decided, StoreError> {
+        let decide = Decide {
+            target: Target::Request {
+                id: id.clone(),
+                org: org.clone(),
+            },
+            ballot: Ballot::Person(operator.clone()),
+            decision,
+            reason: self.text(reason),
+            surface,
+            roll: Arc::clone(&self.0.roll),
+        };
+        self.0.store.run(decide).await
+    }
+
+    /// Who asked withdraws a request.
+    pub async fn cancel(&self, caller: &Caller, id: &ConfirmationId) -> Result<Cancelled, StoreError> {
+        self.0
+            .store
+            .run(Cancel {
+                id: id.clone(),
+                token: caller.token.clone(),
+            })
+            .await
+    }
+
+    /// Who executed a call reports what it led to.
+    pub async fn report(
+        &self,
+        caller: &Caller,
+        id: &ConfirmationId,
+        outcome: Outcome,
+    ) -> Result<Reported, StoreError> {
+        let detail = self.text(outcome.detail.as_deref());
+        let outcome = Outcome {
+            status: outcome.status,
+            detail: detail.as_ref().map(|detail| detail.value.clone()),
+        };
+        self.0
+            .store
+            .run(Report {
+                id: id.clone(),
+                token: caller.token.clone(),
+                outcome,
+                detail,
+            })
+            .await
+    }
+
+    /// The request, if this organisation may know of it.
+    pub async fn dossier(&self, org: &Org, id: &ConfirmationId) -> Result<Option<Dossier>, StoreError> {
+        Ok(self
+            .0
+            .store
+            .read()
+            .dossier(id)
+            .await?
+            .filter(|dossier| dossier.confirmation.org == *org))
+    }
+
+    /// Free text as it may be stored: cut, without NUL, salted for the audit log. Nothing is made of blank text.
+    pub fn text(&self, text: Option<&str>) -> Option<Opening> {
+        let text: String = text?
+            .trim()
+            .replace('\0', "\u{FFFD}")
+            .chars()
+            .take(MAX_TEXT)
+            .collect();
+        (!text.is_empty()).then(|| Opening::new(&text, &*self.0.ids))
+    }
+}

@@ -1,0 +1,74 @@
+//! From an approval to an execution: the permit is consumed only after policy was asked again.
+
+use std::sync::Arc;
+
+use super::{Caller, Gatekeeper};
+use crate::confirmation::Confirmation;
+use crate::confirmation::consume::{Consume, Granted, NotGranted};
+use crate::gate::json::ReadLimits;
+use crate::gate::policy::CallFacts;
+use crate::gate::{Digest, Json};
+use crate::ids::{ConfirmationId, PermitId};
+use crate::storage::StoreError;
+
+impl Gatekeeper {
+    /// Consumes the permit of an approved call, once.
+    pub async fn consume(
+        &self,
+        caller: &Caller,
+        id: &ConfirmationId,
+        digest: Digest,
+    ) -> Result<Result<Granted, NotGranted>, StoreError> {
+        let Some(dossier) = self.store().read().dossier(id).await? else {
+            return Ok(Err(NotGranted::NotFound));
+        };
+        if dossier.confirmation.asked.token != caller.token || dossier.confirmation.org != caller.org {
+            return Ok(Err(NotGranted::NotFound));
+        }
+        self.store()
+            .run(self.consumption(&dossier.confirmation, digest))
+            .await
+    }
+
+    /// The consumption as a transaction: with today's voters, and today's policy on the call as it was asked.
+    pub fn consumption(&self, row: &Confirmation, digest: Digest) -> Consume {
+        Consume {
+            id: row.id.clone(),
+            token: row.asked.token.clone(),
+            digest,
+            permit: PermitId::fresh(&**self.ids()),
+            roll: Arc::clone(self.roll()),
+            denied_by: self.denied_now(row),
+        }
+    }
+
+    /// The rule that denies the call by now. What can no longer be read is denied too.
+    fn denied_now(&self, row: &Confirmation) -> Option<String> {
+        let unreadable = || Some("unreadable".to_owned());
+        let Ok(args) = Json::read(row.asked.args.as_bytes(), ReadLimits::bytes(row.asked.args.len())) else {
+            return unreadable();
+        };
+        let metadata = match row
+            .asked
+            .metadata
+            .as_deref()
+            .map(|text| Json::read(text.as_bytes(), ReadLimits::bytes(text.len())))
+        {
+            Some(Err(_)) => return unreadable(),
+            Some(Ok(metadata)) => Some(metadata),
+            None => None,
+        };
+        let facts = CallFacts {
+            tool: &row.asked.tool,
+            args: &args,
+            token: row.asked.token.as_str(),
+            agent: row.asked.agent_id.as_deref(),
+            requester: row.asked.requester.as_deref(),
+            org: row.org.as_str(),
+            metadata: metadata.as_ref(),
+            known_person: !row.asked.persons.is_empty(),
+        };
+        let judgement = self.0.policy.now_denies(&facts)?;
+        Some(judgement.rule.unwrap_or_else(|| "default".to_owned()))
+    }
+}
