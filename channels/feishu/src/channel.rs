@@ -153,23 +153,11 @@ impl FeishuChannel {
                 "bot: the app is not enabled in the tenant; publish a version and enable it".to_owned(),
             );
         }
-        let path = [
-            "open-apis",
-            "im",
-            "v1",
-            "chats",
-            &self.chat_id,
-            "members",
-            "is_in_chat",
-        ];
-        match self.get("im.chat.is_in_chat", &path).await {
-            Ok(answer) => match answer
-                .get("data")
-                .and_then(|data| data.get("is_in_chat")?.as_bool())
-            {
-                Some(false) => Err("group: the bot is not in it; add the bot to the group".to_owned()),
-                _ => Ok("token, bot and group are fine".to_owned()),
-            },
+        match self.in_group().await {
+            Ok(true) => Ok("token, bot and group are fine".to_owned()),
+            Ok(false) => {
+                Err("group: the bot is not in it, or it was dissolved; add the bot to the group".to_owned())
+            }
             // Reading a group needs a scope that posting does not.
             Err(CallError::Refused(refused)) if refused.class() == Class::Setup => Ok(format!(
                 "token and bot are fine; whether the bot is in the group cannot be told ({})",
@@ -177,6 +165,25 @@ impl FeishuChannel {
             )),
             Err(error) => Err(says("group", error)),
         }
+    }
+
+    /// Whether the bot is in the group: asked plainly, or told from what the group shows to it.
+    async fn in_group(&self) -> Result<bool, CallError> {
+        let group = ["open-apis", "im", "v1", "chats", &self.chat_id];
+        let asked = self
+            .get(
+                "im.chat.is_in_chat",
+                &[&group[..], &["members", "is_in_chat"]].concat(),
+            )
+            .await;
+        let told = asked
+            .ok()
+            .and_then(|answer| answer.get("data")?.get("is_in_chat")?.as_bool());
+        if let Some(told) = told {
+            return Ok(told);
+        }
+        let shown = self.get("im.chat.get", &group).await?;
+        Ok(!text(&shown, &["data", "chat_status"]).is_some_and(|status| status.starts_with("dissolved")))
     }
 }
 
@@ -265,6 +272,11 @@ impl Channel for FeishuChannel {
             burst: 1,
             every: Duration::from_millis(250),
         }
+    }
+
+    /// One message at most succeeds under one `uuid` within an hour; five minutes of it are left for clocks and queues.
+    fn repeats_safely(&self) -> Option<Duration> {
+        Some(Duration::from_mins(55))
     }
 
     fn webhook(&self) -> Option<&dyn Webhook> {

@@ -195,7 +195,7 @@ async fn read(response: Response) -> Result<Object, (CallError, Option<String>)>
                 status: status.as_u16(),
                 code: code.filter(|code| *code != 0),
                 sub_code: sub_code(message),
-                locked: message.contains("lock"),
+                locked: message.contains("is lock"),
                 after: wait(&headers),
                 scopes: if code == Some(99_991_672) {
                     scopes(message)

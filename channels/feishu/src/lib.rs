@@ -22,6 +22,8 @@ mod crypto;
 mod document;
 mod elements;
 mod error;
+#[cfg(test)]
+mod fixture;
 mod legacy;
 mod token;
 mod verify;

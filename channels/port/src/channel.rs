@@ -119,6 +119,12 @@ pub trait Channel: Send + Sync {
     /// How many cards and edits may be sent to the group, as a rate and a burst.
     fn pace(&self) -> Pace;
 
+    /// How long after the first attempt the platform lets no second card arise under the same [`PostKey`]: for that long, a
+    /// post of unknown outcome may be repeated with its key. `None` where the platform gives no such promise.
+    fn repeats_safely(&self) -> Option<Duration> {
+        None
+    }
+
     /// The callback side, for channels that are called over HTTP. A socket channel has none.
     fn webhook(&self) -> Option<&dyn Webhook> {
         None
