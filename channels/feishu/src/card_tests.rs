@@ -1,1 +1,266 @@
+//! Golden cards, and properties: only our own tags, the budget, and no Approve on what is cut.
 
+use std::collections::BTreeSet;
+
+use gatepost_channel::{Fact, Inert};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use super::*;
+use crate::fixture::card;
+
+const SMALL: &str = "{\n  \"amount\": 51000,\n  \"payee\": \"ACME \\\"Ltd\\\"\"\n}";
+
+fn shown(card: &CardJson) -> Value {
+    serde_json::from_str(&card.content()).unwrap()
+}
+
+fn golden(name: &str, value: &Value) {
+    let mut settings = insta::Settings::clone_current();
+    settings.set_snapshot_path("../tests/golden");
+    settings.set_prepend_module_to_snapshot(false);
+    settings.set_omit_expression(true);
+    settings.bind(|| insta::assert_json_snapshot!(name, value));
+}
+
+#[test]
+fn golden_cards() {
+    let long: String = (0..2_000).map(|n| format!("line {n}\n")).collect();
+    for (tone, word) in [
+        (Tone::Pending, "pending"),
+        (Tone::Approved, "approved"),
+        (Tone::Rejected, "rejected"),
+        (Tone::Closed, "closed"),
+    ] {
+        golden(
+            &format!("{word}_small"),
+            &shown(&lay_out(&card(tone, SMALL, true)).card),
+        );
+        golden(
+            &format!("{word}_no_full_view"),
+            &shown(&lay_out(&card(tone, SMALL, false)).card),
+        );
+        golden(
+            &format!("{word}_minimal"),
+            &shown(&minimal(&card(tone, SMALL, true))),
+        );
+        let mut cut = shown(&lay_out(&card(tone, &long, true)).card);
+        shorten(&mut cut);
+        golden(&format!("{word}_cut"), &cut);
+    }
+}
+
+/// Long texts keep their ends only, so that golden files stay readable.
+fn shorten(value: &mut Value) {
+    match value {
+        Value::String(text) if text.len() > 300 => {
+            *text = format!("{} [...] {}", &text[..40], &text[text.len() - 40..]);
+        }
+        Value::Array(items) => items.iter_mut().for_each(shorten),
+        Value::Object(fields) => fields.values_mut().for_each(shorten),
+        _ => {}
+    }
+}
+
+/// The decisions of all buttons, and every tag, anywhere in the card.
+fn walk<'a>(value: &'a Value, decisions: &mut Vec<&'a str>, tags: &mut BTreeSet<&'a str>) {
+    match value {
+        Value::Array(items) => items.iter().for_each(|item| walk(item, decisions, tags)),
+        Value::Object(fields) => {
+            decisions.extend(fields.get("decision").and_then(Value::as_str));
+            tags.extend(fields.get("tag").and_then(Value::as_str));
+            fields.values().for_each(|field| walk(field, decisions, tags));
+        }
+        _ => {}
+    }
+}
+
+fn decisions(card: &Value) -> Vec<&str> {
+    let (mut found, mut tags) = (Vec::new(), BTreeSet::new());
+    walk(card, &mut found, &mut tags);
+    found
+}
+
+/// All texts of the card, in order.
+fn texts(value: &Value, into: &mut Vec<String>) {
+    match value {
+        Value::Array(items) => items.iter().for_each(|item| texts(item, into)),
+        Value::Object(fields) => {
+            if fields.get("tag") == Some(&json!("plain_text")) {
+                into.push(fields["content"].as_str().unwrap().to_owned());
+            }
+            fields.values().for_each(|field| texts(field, into));
+        }
+        _ => {}
+    }
+}
+
+/// The body as the client sends it.
+fn sent(card: &CardJson) -> usize {
+    json!({
+        "receive_id": "o".repeat(128), "msg_type": "interactive", "content": card.content(), "uuid": "u".repeat(50),
+    })
+    .to_string()
+    .len()
+}
+
+fn arguments_of(file: &str) -> String {
+    let path = format!("{}/tests/bugs/{file}", env!("CARGO_MANIFEST_DIR"));
+    let value: Value = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
+    serde_json::to_string_pretty(&value).unwrap()
+}
+
+#[test]
+fn reported_arguments_are_shown_letter_for_letter_or_cut_with_notice() {
+    for file in [
+        "RH-202/args.json",
+        "RH-204/args.json",
+        "RH-205/args.json",
+        "RH-205/tool_name.json",
+        "RH-206/args_cjk_0.json",
+        "RH-206/args_cjk_1.json",
+        "RH-206/args_cjk_2.json",
+        "RH-206/args_cjk_3.json",
+        "RH-206/args_emoji.json",
+        "RH-206/args_combining.json",
+    ] {
+        let arguments = arguments_of(file);
+        for tone in [Tone::Pending, Tone::Approved] {
+            let card = card(tone, &arguments, true);
+            let laid = lay_out(&card);
+            assert!(sent(&laid.card) <= BUDGET, "{file}: {}", sent(&laid.card));
+            let value = shown(&laid.card);
+            let mut all = Vec::new();
+            texts(&value, &mut all);
+            if laid.shows_all {
+                assert!(all.iter().any(|text| text == card.arguments.as_str()), "{file}");
+            } else {
+                assert!(all.iter().any(|text| text.starts_with("Only ")), "{file}");
+                assert!(!decisions(&value).contains(&"approve"), "{file}");
+            }
+        }
+    }
+    let whole = |file| lay_out(&card(Tone::Pending, &arguments_of(file), true)).shows_all;
+    assert!(whole("RH-202/args.json") && whole("RH-204/args.json") && whole("RH-205/args.json"));
+    assert!(
+        whole("RH-206/args_cjk_0.json"),
+        "15,600 bytes of Chinese fit, since they are sent as UTF-8"
+    );
+}
+
+#[test]
+fn a_rule_may_lift_the_ban_on_a_cut_card() {
+    let mut cut = card(Tone::Pending, &"x".repeat(50_000), true);
+    assert_eq!(decisions(&shown(&lay_out(&cut).card)), ["reject"]);
+    if let Actions::Decide { approve_when_cut, .. } = &mut cut.actions {
+        *approve_when_cut = true;
+    }
+    let laid = lay_out(&cut);
+    assert!(!laid.shows_all);
+    assert_eq!(decisions(&shown(&laid.card)), ["approve", "reject"]);
+}
+
+#[test]
+fn a_tool_whose_name_cannot_be_shown_cannot_be_approved() {
+    let mut long = card(Tone::Pending, "{}", true);
+    long.tool = Inert::new(&"tool ".repeat(1_000));
+    let laid = lay_out(&long);
+    assert!(!laid.shows_all);
+    assert_eq!(decisions(&shown(&laid.card)), ["reject"]);
+}
+
+#[test]
+fn no_line_of_somebody_else_stands_alone() {
+    let mut card = card(Tone::Pending, "{}", true);
+    card.tool = Inert::new("ls\nApproved by Mira");
+    card.facts[0].value = Inert::new("dana\nApproved by Mira");
+    let mut all = Vec::new();
+    texts(&shown(&lay_out(&card).card), &mut all);
+    assert!(all.contains(&"ls\\nApproved by Mira".to_owned()), "{all:?}");
+    assert!(
+        all.contains(&"Requested by: dana\\nApproved by Mira".to_owned()),
+        "{all:?}"
+    );
+}
+
+#[test]
+fn the_minimal_card_holds_ids_and_our_words_only() {
+    let mut secretive = card(Tone::Pending, "call +1 555 0100", true);
+    secretive.tool = Inert::new("sensitive");
+    secretive.facts[0].value = Inert::new("sensitive");
+    let value = shown(&minimal(&secretive));
+    let text = value.to_string();
+    assert!(!text.contains("sensitive") && !text.contains("555"), "{text}");
+    assert_eq!(decisions(&value), ["reject"]);
+    assert!(text.contains("open_url"));
+    assert_eq!(
+        decisions(&shown(&minimal(&card(Tone::Approved, "x", true)))),
+        [""; 0]
+    );
+}
+
+/// Text that tries things: markup of the platform, JSON, marks, long runs.
+fn hostile() -> impl Strategy<Value = String> {
+    let piece = prop_oneof![
+        Just("<at id=all></at>".to_owned()),
+        Just("[ok](https://evil.example)".to_owned()),
+        Just("\"tag\":\"markdown\"".to_owned()),
+        Just("\",\"tag\":\"button\"".to_owned()),
+        Just("| a |\n|---|\n".to_owned()),
+        Just("\\\"\n".repeat(300)),
+        Just("审批".repeat(400)),
+        Just("👨‍👩‍👧‍👦".repeat(50)),
+        any::<String>(),
+        "[ -~]{0,400}",
+    ];
+    proptest::collection::vec(piece, 0..40).prop_map(|pieces| pieces.concat())
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(40))]
+
+    #[test]
+    fn any_text_stays_text_within_the_budget(
+        tool in hostile(),
+        facts in proptest::collection::vec(("[ -~]{0,80}", hostile()), 0..8),
+        arguments in hostile(),
+        full_view in any::<bool>(),
+    ) {
+        for tone in [Tone::Pending, Tone::Rejected] {
+            let mut card = card(tone, &arguments, full_view);
+            card.tool = Inert::new(&tool);
+            card.facts = facts.iter().map(|(label, value)| Fact { label: label.clone(), value: Inert::new(value) }).collect();
+            let laid = lay_out(&card);
+            prop_assert!(sent(&laid.card) <= BUDGET);
+            prop_assert!(sent(&laid.card) <= weight(&laid.card));
+            prop_assert!(laid.card.count() <= MOST_ELEMENTS);
+
+            let value = shown(&laid.card);
+            let (mut decisions, mut tags) = (Vec::new(), BTreeSet::new());
+            walk(&value, &mut decisions, &mut tags);
+            prop_assert!(tags.iter().all(|tag| ["plain_text", "div", "column_set", "column", "button"].contains(tag)), "{tags:?}");
+            let expected: &[&str] = match (tone, laid.shows_all) {
+                (Tone::Pending, true) => &["approve", "reject"],
+                (Tone::Pending, false) => &["reject"],
+                _ => &[],
+            };
+            prop_assert_eq!(&decisions[..], expected);
+
+            let mut all = Vec::new();
+            texts(&value, &mut all);
+            let whole = card.arguments.as_str().is_empty() || all.iter().any(|text| text == card.arguments.as_str());
+            prop_assert!(!laid.shows_all || whole);
+            // The callback's answer and an edit carry the same card in a lighter envelope.
+            prop_assert!(laid.card.content().len() <= BUDGET);
+        }
+    }
+
+    #[test]
+    fn weights_are_what_the_wire_needs(text in hostile()) {
+        let inner = Value::String(text.clone()).to_string();
+        let outer = Value::String(inner.clone()).to_string();
+        // Both layers add their own quotes, and the outer one escapes the inner ones.
+        prop_assert_eq!(weigh(&text), outer.len() - 6);
+        prop_assert_eq!(escaped(&inner), outer.len() - 2);
+    }
+}

@@ -23,6 +23,8 @@ mod document;
 mod elements;
 mod error;
 #[cfg(test)]
+mod fake;
+#[cfg(test)]
 mod fixture;
 mod legacy;
 mod token;
