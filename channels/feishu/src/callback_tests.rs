@@ -61,28 +61,32 @@ fn what_decides_nothing_is_answered_with_a_toast() {
             e["event"]["action"].as_object_mut().unwrap().remove("value");
         }),
         ("value_missing", |e| {
-            e["event"]["action"]["value"] = json!("approve")
+            e["event"]["action"]["value"] = json!("approve");
         }),
-        ("value_missing", |e| e["event"]["action"] = json!(null)),
+        ("value_missing", |e| {
+            e["event"]["action"] = json!(null);
+        }),
         ("decision_missing", |e| {
-            e["event"]["action"]["value"] = json!({"act": "approve"})
+            e["event"]["action"]["value"] = json!({"act": "approve"});
         }),
         ("decision_unknown", |e| {
-            e["event"]["action"]["value"] = json!({"decision": "Approve"})
+            e["event"]["action"]["value"] = json!({"decision": "Approve"});
         }),
         ("operator_missing", |e| {
-            e["event"]["operator"]["open_id"] = json!("")
+            e["event"]["operator"]["open_id"] = json!("");
         }),
         ("operator_missing", |e| {
-            e["event"]["operator"]["open_id"] = json!("x".repeat(300))
+            e["event"]["operator"]["open_id"] = json!("x".repeat(300));
         }),
         ("tenant_disagrees", |e| {
-            e["header"]["tenant_key"] = json!("tk_other")
+            e["header"]["tenant_key"] = json!("tk_other");
         }),
         ("message_missing", |e| {
-            e["event"]["context"]["open_message_id"] = json!(5)
+            e["event"]["context"]["open_message_id"] = json!(5);
         }),
-        ("event_id_missing", |e| e["header"]["event_id"] = json!(null)),
+        ("event_id_missing", |e| {
+            e["header"]["event_id"] = json!(null);
+        }),
     ];
     for (expected, change) in cases {
         let mut event = press(&json!({"decision": "approve"}));

@@ -25,7 +25,10 @@ fn golden(name: &str, value: &Value) {
 
 #[test]
 fn golden_cards() {
-    let long: String = (0..2_000).map(|n| format!("line {n}\n")).collect();
+    let long = (0..2_000)
+        .map(|n| format!("line {n}"))
+        .collect::<Vec<_>>()
+        .join("\n");
     for (tone, word) in [
         (Tone::Pending, "pending"),
         (Tone::Approved, "approved"),

@@ -156,7 +156,7 @@ impl Fake {
                     body.len()
                 );
                 for (name, value) in headers {
-                    head.push_str(&format!("{name}: {value}\r\n"));
+                    head = format!("{head}{name}: {value}\r\n");
                 }
                 let _ = stream.write_all(format!("{head}\r\n{body}").as_bytes()).await;
             }

@@ -7,7 +7,7 @@
 //! 3. `card` and `elements`: the neutral card in card JSON 2.0, within the platform's budgets, without any element that reads markup.
 //! 4. `verify`, `crypto`, `document`, `legacy`: how the bytes of a callback become an authentic document, or a refusal.
 //! 5. `callback`: what an authentic document says, and the answer to a click.
-//! 6. [`client`] and `token`: calls to the platform with a tenant token; `error`: what its codes mean.
+//! 6. `post` and `check`: the calls that are made; [`client`] and `token`: how; `error`: what the platform's codes mean.
 //!
 //! This crate knows neither store nor gate nor web server. The facts are those of the platform's documentation (sending and
 //! updating messages, card JSON 2.0, callbacks, request verification) as of 2026.
@@ -18,21 +18,34 @@ pub mod config;
 
 mod callback;
 mod card;
+mod check;
 mod crypto;
 mod document;
 mod elements;
 mod error;
-#[cfg(test)]
-mod fake;
-#[cfg(test)]
-mod fixture;
 mod legacy;
+mod post;
 mod token;
 mod verify;
 
 pub use channel::FeishuChannel;
 pub use client::{FeishuApp, Now};
 pub use config::{CallbackSecrets, ConfigError, FeishuAppConfig, FeishuConfig, Mode};
+
+#[cfg(test)]
+mod channel_tests;
+#[cfg(test)]
+mod check_tests;
+#[cfg(test)]
+mod client_tests;
+#[cfg(test)]
+mod fake;
+#[cfg(test)]
+mod fixture;
+#[cfg(test)]
+mod post_tests;
+#[cfg(test)]
+mod talk;
 
 /// The adapter's kind, as the configuration spells it.
 pub const KIND: &str = "feishu";

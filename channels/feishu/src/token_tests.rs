@@ -1,5 +1,6 @@
 //! One fetch for all, ahead of the end, never in a hot loop.
 
+use std::future::{Ready, ready};
 use std::sync::atomic::AtomicUsize;
 
 use gatepost_channel::Failure;
@@ -13,15 +14,15 @@ fn after(seconds: u64) -> UtcMillis {
     START.plus(Duration::from_secs(seconds))
 }
 
-async fn fetched(token: &str, life: Option<u64>) -> Result<Fresh, CallError> {
-    Ok(Fresh {
+fn fetched(token: &str, life: Option<u64>) -> Ready<Result<Fresh, CallError>> {
+    ready(Ok(Fresh {
         token: secret(token),
         life: life.map(Duration::from_secs),
-    })
+    }))
 }
 
-async fn failed() -> Result<Fresh, CallError> {
-    Err(CallError::NotAsked("no connection"))
+fn failed() -> Ready<Result<Fresh, CallError>> {
+    ready(Err(CallError::NotAsked("no connection")))
 }
 
 async fn held(cache: &TokenCache, at: UtcMillis) -> String {

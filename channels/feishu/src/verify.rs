@@ -80,12 +80,12 @@ impl CallbackVerifier {
             .and_then(|sealed| crypto::open(&self.secrets.encrypt_key, sealed).ok())
             .ok_or(Refusal::inauthentic("decrypt_failed"))?;
         let opened = std::str::from_utf8(&opened).map_err(|_| Refusal::inauthentic("plaintext_not_utf8"))?;
-        let document = document::parse(opened.as_bytes()).map_err(|why| {
-            Refusal::inauthentic(match why {
-                NotADocument::Json => "plaintext_not_json",
-                NotADocument::Deep => "plaintext_too_deep",
-                NotADocument::Object => "plaintext_not_object",
-            })
+        let document = document::parse(opened.as_bytes()).map_err(|why| match (why, proof) {
+            // Only a sender who has signed is told that it was understood so far.
+            (NotADocument::Deep, Proof::Sender) => Refusal::unreadable("plaintext_too_deep"),
+            (NotADocument::Deep, Proof::None) => Refusal::inauthentic("plaintext_too_deep"),
+            (NotADocument::Json, _) => Refusal::inauthentic("plaintext_not_json"),
+            (NotADocument::Object, _) => Refusal::inauthentic("plaintext_not_object"),
         })?;
         judge(
             document,
