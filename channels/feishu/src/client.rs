@@ -1,6 +1,6 @@
 //! Calls to the platform: one app, its tenant token, and answers read strictly.
 //!
-//! Success is HTTP 2xx with `code` 0; everything else is a [`CallError`]. No address, header or body reaches a log or an error.
+//! Success is HTTP 2xx with `code` 0; everything else is a `CallError`. No address, header or body reaches a log or an error.
 
 use std::fmt;
 use std::sync::Arc;
