@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 
 use super::{Draft, Opening, Sealed};
-use crate::ids::Org;
+use crate::ids::{ConfirmationId, JobId, Org};
 
 /// The hash before the first event.
 pub const GENESIS: &str = "0000000000000000000000000000000000000000000000000000000000000000";
@@ -84,8 +84,8 @@ fn hash(event: &Sealed) -> String {
         event.at.0,
         event.kind,
         event.actor,
-        event.confirmation.as_ref().map(|id| id.as_str()),
-        event.job.as_ref().map(|id| id.as_str()),
+        event.confirmation.as_ref().map(ConfirmationId::as_str),
+        event.job.as_ref().map(JobId::as_str),
         event.channel,
         event.data,
         event.commitments,

@@ -15,7 +15,7 @@ use super::{DeliveryState, Dossier, Permit, Standing, State, Status, Vote, expir
 
 /// How long an accepted callback is remembered at least, beyond the life of its request: the freshness window of the
 /// platforms with room to spare.
-const REPLAY_GRACE: std::time::Duration = std::time::Duration::from_secs(3600);
+const REPLAY_GRACE: std::time::Duration = std::time::Duration::from_hours(1);
 
 /// Through what the answer came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]

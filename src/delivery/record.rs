@@ -18,7 +18,7 @@ const UNKNOWN_POSTS: u32 = 2;
 /// The pause before a post with an unknown outcome is repeated.
 const UNKNOWN_PAUSE: Duration = Duration::from_secs(5);
 /// The longest pause between two attempts.
-const LONGEST_PAUSE: Duration = Duration::from_secs(60);
+const LONGEST_PAUSE: Duration = Duration::from_mins(1);
 
 /// What came of one claimed row.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -88,6 +88,7 @@ impl Transaction for Record {
     }
 }
 
+#[derive(Clone, Copy)]
 enum Next {
     /// Nothing is left to do, unless something new was wanted meanwhile.
     Done,
@@ -285,7 +286,7 @@ fn pause(attempts: u32, failure: &Failure) -> Duration {
     match failure {
         Failure::Retry {
             after: Some(after), ..
-        } => (*after).clamp(Duration::from_millis(200), Duration::from_secs(600)),
+        } => (*after).clamp(Duration::from_millis(200), Duration::from_mins(10)),
         _ => backoff,
     }
 }

@@ -13,7 +13,7 @@ use super::claim::{Claim, Claimed};
 use super::record::{Record, Sent};
 use super::registry::{Listed, Registry};
 use crate::clock::Clock;
-use crate::ids::{ChannelName, Ids, WorkerId};
+use crate::ids::{ChannelName, ConfirmationId, Ids, WorkerId};
 use crate::lifecycle::Tasks;
 use crate::storage::Store;
 
@@ -202,7 +202,7 @@ impl Sender {
                 }
             }
         };
-        debug!(channel = %item.channel, request = item.confirmation.as_ref().map(|id| id.as_str()), what = word(&sent), "sent");
+        debug!(channel = %item.channel, request = item.confirmation.as_ref().map(ConfirmationId::as_str), what = word(&sent), "sent");
         let record = Record {
             id: item.id,
             fence: item.fence,
