@@ -6,7 +6,8 @@ use std::sync::Arc;
 use gatepost_channel::{Decision, MessageRef};
 
 use crate::audit::{Actor, Draft, Opening};
-use crate::ids::{ChannelName, ConfirmationId, DeliveryId, OperatorId, Org};
+use crate::delivery::OutboxItem;
+use crate::ids::{ChannelName, ConfirmationId, DeliveryId, OperatorId, Org, OutboxId};
 use crate::storage::{ReplayKey, ReplayRow, TokenHash, Touches, Transaction, Workspace};
 
 use super::roll::Roll;
@@ -16,6 +17,10 @@ use super::{DeliveryState, Dossier, Permit, Standing, State, Status, Vote, expir
 /// How long an accepted callback is remembered at least, beyond the life of its request: the freshness window of the
 /// platforms with room to spare.
 const REPLAY_GRACE: std::time::Duration = std::time::Duration::from_hours(1);
+
+/// How long the clicked card is left alone: its platform is still showing the answer to the press, and an edit that comes in
+/// between is refused or rolled back (Feishu: message card update, error 11310).
+const LET_THE_ANSWER_SHOW: std::time::Duration = std::time::Duration::from_millis(300);
 
 /// Through what the answer came.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -221,6 +226,14 @@ impl Transaction for Decide {
                 (None, Ruling::Refused(refusal))
             }
         };
+        if let Some((_, Some(card))) = &found {
+            let row = OutboxId::of_card(card);
+            if let Some(item) = workspace.outbox(&row).filter(|item| item.lease.is_none()) {
+                let not_before = item.not_before.max(workspace.now().plus(LET_THE_ANSWER_SHOW));
+                let item = OutboxItem { not_before, ..item.clone() };
+                workspace.put_outbox(item);
+            }
+        }
         let dossier = found.as_ref().and_then(|(id, _)| workspace.dossier(id));
         self.remember(workspace, dossier.as_ref(), &ruling);
         Decided {
