@@ -8,11 +8,7 @@ use std::{
 
 use url::{Host, Url};
 
-use super::{
-    node::{Complaint, Reader},
-    problem::ProblemKind,
-    yaml::Value,
-};
+use super::{context::Complaint, node::Reader, problem::ProblemKind, yaml::Value};
 
 /// What is accepted as a listen address, for messages.
 pub const ACCEPTED: &str = "127.0.0.1:8460, 0.0.0.0:8460, [::1]:8460, [::]:8460 or localhost:8460";
@@ -177,9 +173,16 @@ impl PublicUrl {
     pub(super) fn read(reader: &Reader<'_>) -> Option<Self> {
         let url = read_url(reader, true)?;
         let path = url.path();
-        let plain = path
-            .chars()
-            .all(|c| c.is_ascii_alphanumeric() || matches!(c, '/' | '-' | '_' | '.' | '~'));
+        // Escapes and dot segments are gone from the parsed path; what was written must not hold them either.
+        let written = match reader.value() {
+            Value::Text(text) => text.as_str(),
+            _ => "",
+        };
+        let plain = !written.contains('%')
+            && !written.contains("/.")
+            && path
+                .chars()
+                .all(|c| c.is_ascii_alphanumeric() || matches!(c, '/' | '-' | '_' | '.' | '~'));
         if !plain || path.contains("//") {
             reader.complain(
                 Complaint::new(ProblemKind::BadValue, "found an address with an unusual path")

@@ -8,8 +8,9 @@ use url::Url;
 
 use super::{
     address::is_loopback,
-    hook::{ChildConfig, decode_timeout},
-    node::{Complaint, MapReader, Reader},
+    child::{ChildConfig, decode_timeout},
+    context::Complaint,
+    node::{MapReader, Reader},
     problem::ProblemKind,
     secret::Secret,
 };
@@ -130,8 +131,8 @@ const CONTROL_FLOW: [&str; 6] = [
     "request_tool",
     "browser_login",
 ];
-const TOOL_TIMEOUT: Duration = Duration::from_secs(60);
-const MODEL_TIMEOUT: Duration = Duration::from_secs(300);
+const TOOL_TIMEOUT: Duration = Duration::from_mins(1);
+const MODEL_TIMEOUT: Duration = Duration::from_mins(5);
 
 impl AgentConfig {
     pub(super) fn decode(reader: &Reader<'_>) -> Option<Self> {

@@ -1,10 +1,6 @@
 //! The `auth` section: the bearer tokens of the API, each with one role and one organisation.
 
-use super::{
-    node::{Complaint, Reader},
-    problem::ProblemKind,
-    secret::Secret,
-};
+use super::{context::Complaint, node::Reader, problem::ProblemKind, secret::Secret};
 
 /// The organisation of whatever names none.
 pub const DEFAULT_ORG: &str = "default";

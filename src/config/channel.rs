@@ -6,7 +6,8 @@ use url::Url;
 
 use super::{
     auth::DEFAULT_ORG,
-    node::{Complaint, MapReader, Reader},
+    context::Complaint,
+    node::{MapReader, Reader},
     problem::ProblemKind,
     secret::Secret,
 };

@@ -2,13 +2,14 @@
 //!
 //! It says what is to run; how a hook is run and what its answer means is the hook room's business.
 
-use std::{collections::BTreeMap, path::PathBuf, time::Duration};
+use std::{collections::BTreeMap, time::Duration};
 
 use super::{
-    node::{Complaint, MapReader, Reader, did_you_mean, one_of},
+    child::{ChildConfig, decode_timeout},
+    context::Complaint,
+    node::{MapReader, Reader, did_you_mean, one_of},
     problem::ProblemKind,
-    secret::Secret,
-    yaml::shown,
+    shown::shown,
 };
 
 /// The `hooks` section.
@@ -40,7 +41,7 @@ impl Default for HookDefaults {
         Self {
             observer_timeout: Duration::from_millis(500),
             interceptor_timeout: Duration::from_secs(5),
-            approval_timeout: Duration::from_secs(60),
+            approval_timeout: Duration::from_mins(1),
         }
     }
 }
@@ -116,19 +117,6 @@ pub struct CommandHook {
     pub priority: i32,
     /// What follows when it fails, is late or answers nonsense.
     pub on_failure: OnFailure,
-}
-
-/// A child process: no shell, an empty environment plus what stands here.
-#[derive(Debug, Clone)]
-pub struct ChildConfig {
-    /// The program.
-    pub program: String,
-    /// Its arguments.
-    pub args: Vec<String>,
-    /// Where it runs: the folder of the file unless `dir` says otherwise.
-    pub dir: PathBuf,
-    /// Its whole environment.
-    pub env: BTreeMap<String, Secret>,
 }
 
 /// The points at which hooks run.
@@ -404,75 +392,4 @@ fn decode_failure(map: &mut MapReader<'_>) -> Option<OnFailure> {
 
 fn decode_priority(reader: &Reader<'_>) -> Option<i32> {
     reader.integer(-HIGHEST_PRIORITY, HIGHEST_PRIORITY)
-}
-
-/// How long a child or a request may take.
-pub(super) fn decode_timeout(reader: &Reader<'_>) -> Option<Duration> {
-    reader.span(Duration::from_millis(1), Duration::from_secs(24 * 3600))
-}
-
-impl ChildConfig {
-    /// Reads `command`, `dir` and `env` of a mapping.
-    pub(super) fn decode(map: &mut MapReader<'_>) -> Option<Self> {
-        let command = map.required("command").and_then(|command| decode_words(&command));
-        let dir = map.optional("dir").map_or_else(
-            || Some(map.reader().context().resolve("")),
-            |dir| dir.path_value(),
-        );
-        let env = map
-            .optional("env")
-            .map_or_else(|| Some(BTreeMap::new()), |env| decode_env(&env));
-        let (program, args) = command?;
-        Some(Self {
-            program,
-            args,
-            dir: dir?,
-            env: env?,
-        })
-    }
-}
-
-/// The program and its arguments, as a list: no shell takes them apart.
-fn decode_words(reader: &Reader<'_>) -> Option<(String, Vec<String>)> {
-    let items = reader.list()?;
-    let mut words = Vec::with_capacity(items.len());
-    for item in &items {
-        match item.value() {
-            super::yaml::Value::Text(word) if !word.contains('\0') => words.push(word.clone()),
-            super::yaml::Value::Number(word) => words.push(word.clone()),
-            _ => {
-                item.bad_value("text", "put the word in quotes");
-                return None;
-            }
-        }
-    }
-    if words.first().is_none_or(String::is_empty) {
-        reader.complain(
-            Complaint::new(ProblemKind::BadValue, "names no program")
-                .accepted("a list such as [python3, review.py]")
-                .remedy("name the program and its arguments, one item each"),
-        );
-        return None;
-    }
-    let program = words.remove(0);
-    Some((program, words))
-}
-
-fn decode_env(reader: &Reader<'_>) -> Option<BTreeMap<String, Secret>> {
-    let mut env = BTreeMap::new();
-    for (name, value) in reader.names()? {
-        if name.is_empty() || name.contains(['=', '\0']) {
-            value.complain(
-                Complaint::new(
-                    ProblemKind::BadValue,
-                    "found what cannot be the name of an environment variable",
-                )
-                .accepted("letters, digits and _")
-                .remedy("rename it"),
-            );
-            continue;
-        }
-        env.insert(name.to_owned(), value.env_value()?);
-    }
-    Some(env)
 }

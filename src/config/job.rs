@@ -28,7 +28,7 @@ impl JobConfig {
         let workers = map.optional("workers").map(|workers| workers.integer(1, 1024));
         let lease = map
             .optional("lease")
-            .map(|lease| lease.span(Duration::from_millis(100), Duration::from_secs(3600)));
+            .map(|lease| lease.span(Duration::from_millis(100), Duration::from_hours(1)));
         map.finish();
         let default = Self::default();
         Some(Self {

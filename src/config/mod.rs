@@ -4,7 +4,8 @@
 //! else: it opens no socket, asks no platform, and compiles no policy by itself (it hands the text to the gate).
 //! Every problem of a file is told in one go, each with file, line, key and remedy; none of them repeats a secret.
 //!
-//! A section's file holds its types and its decoder. [`node`] is the reader they share, `yaml` the tree under it.
+//! A section's file holds its types and its decoder. [`node`] is the reader they share (its typed questions in
+//! `scalar` and `secret_source`, what it writes down in [`context`]), [`yaml`] the tree under it.
 
 use std::{io::Read as _, path::Path};
 
@@ -15,6 +16,8 @@ pub mod agent;
 pub mod auth;
 pub mod channel;
 mod check;
+pub mod child;
+pub mod context;
 pub mod duration;
 pub mod hook;
 pub mod job;
@@ -23,16 +26,19 @@ pub mod node;
 pub mod operator;
 mod policy;
 pub mod problem;
+mod scalar;
 pub mod schema;
 pub mod secret;
+mod secret_source;
 pub mod server;
 pub mod server_key;
+mod shown;
 pub mod source;
 pub mod storage;
 pub mod yaml;
 
 #[cfg(test)]
-mod config_tests;
+mod tests;
 
 pub use agent::AgentConfig;
 pub use auth::{Role, TokenConfig};
@@ -48,7 +54,8 @@ pub use server::{KeySource, ServerConfig};
 pub use source::SourceMap;
 pub use storage::{Backend, StorageConfig};
 
-use node::{Complaint, Context, Env, Reader};
+use context::{Complaint, Context, Env};
+use node::Reader;
 use operator::OperatorDraft;
 use policy::PolicyDraft;
 use yaml::Node;
@@ -93,7 +100,7 @@ impl Config {
     /// # Errors
     /// Every problem of the file.
     pub fn load(path: &Path, env: Env<'_>) -> Result<Loaded, Problems> {
-        let label = node::shown_path(path);
+        let label = shown::shown_path(path);
         let unreadable = |message: String, remedy: &str| {
             Problems::from(
                 Complaint::new(ProblemKind::Unreadable, message)

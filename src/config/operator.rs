@@ -129,7 +129,7 @@ fn decode_one(reader: &Reader<'_>) -> Option<OperatorDraft> {
     let mut map = reader.map()?;
     let id = map.required("id").and_then(|id| decode_id(&id));
     let name = map.optional("name").map(|name| name.line(128));
-    let email = map.optional("email").map(|email| decode_email(&email));
+    let email = map.optional("email").and_then(|email| decode_email(&email));
     let orgs = map.optional("orgs").and_then(|orgs| {
         let names = orgs.texts();
         orgs.list()?.iter().for_each(|org| {
@@ -148,7 +148,6 @@ fn decode_one(reader: &Reader<'_>) -> Option<OperatorDraft> {
     map.finish();
     let id = id?;
     let name = name.unwrap_or_else(|| Some(id.clone()))?;
-    let email = email.unwrap_or(Some(None))?;
     let operator = Operator {
         id,
         name,
@@ -175,7 +174,7 @@ fn decode_id(reader: &Reader<'_>) -> Option<String> {
     Some(id)
 }
 
-fn decode_email(reader: &Reader<'_>) -> Option<Option<String>> {
+fn decode_email(reader: &Reader<'_>) -> Option<String> {
     let text = reader.line(254)?;
     let ok = text
         .split_once('@')
@@ -185,7 +184,7 @@ fn decode_email(reader: &Reader<'_>) -> Option<Option<String>> {
         reader.bad_value("an e-mail address", "write it as user@host");
         return None;
     }
-    Some(Some(text.to_lowercase()))
+    Some(text.to_lowercase())
 }
 
 /// The path of one identity of an operator, for messages.

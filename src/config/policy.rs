@@ -5,7 +5,8 @@ use std::time::Duration;
 use crate::gate::policy::{Approvers, ConfirmSource, Effect, PartialView, PolicySource, RuleSource};
 
 use super::{
-    node::{Complaint, Context, MapReader, Reader},
+    context::{Complaint, Context},
+    node::{MapReader, Reader},
     problem::ProblemKind,
 };
 
@@ -14,7 +15,7 @@ const EFFECTS: [(&str, Effect); 3] = [
     ("deny", Effect::Deny),
     ("confirm", Effect::Confirm),
 ];
-const LONGEST: Duration = Duration::from_secs(366 * 86_400);
+const LONGEST: Duration = Duration::from_hours(366 * 24);
 
 /// The section as it was read. What could not be read is `None`, so that rules keep their places.
 pub(super) struct PolicyDraft {

@@ -9,7 +9,7 @@ use std::{fmt, io::Read as _, path::Path};
 use subtle::ConstantTimeEq as _;
 use zeroize::Zeroizing;
 
-use super::yaml::is_invisible;
+use super::shown::is_invisible;
 
 /// The longest secret, in bytes.
 pub const MAX_BYTES: usize = 16 * 1024;

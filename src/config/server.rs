@@ -4,7 +4,8 @@ use std::path::PathBuf;
 
 use super::{
     address::{ACCEPTED, Listen, PublicUrl},
-    node::{Complaint, Context, Reader},
+    context::{Complaint, Context},
+    node::Reader,
     problem::ProblemKind,
     server_key::ServerKey,
     yaml::Value,
@@ -78,19 +79,15 @@ fn decode_key(reader: &Reader<'_>) -> Option<KeySource> {
         }
     }
     let secret = reader.secret()?;
-    match ServerKey::from_hex(secret.expose()) {
-        Some(key) => Some(KeySource::Given(key)),
-        None => {
-            reader.complain(
-                Complaint::new(
-                    ProblemKind::BadSecret,
-                    "the server's key is not 64 hexadecimal digits (32 bytes)",
-                )
-                .remedy(
-                    "use {file: gatepost.key}, which is made at the first start, or 32 random bytes in hex",
-                ),
-            );
-            None
-        }
+    let key = ServerKey::from_hex(secret.expose());
+    if key.is_none() {
+        reader.complain(
+            Complaint::new(
+                ProblemKind::BadSecret,
+                "the server's key is not 64 hexadecimal digits (32 bytes)",
+            )
+            .remedy("use {file: gatepost.key}, which is made at the first start, or 32 random bytes in hex"),
+        );
     }
+    key.map(KeySource::Given)
 }

@@ -4,7 +4,8 @@
 use std::collections::BTreeMap;
 
 use super::{
-    node::{Complaint, joined},
+    context::Complaint,
+    node::joined,
     problem::{Location, Problem, Warning},
     yaml::{Node, Value},
 };

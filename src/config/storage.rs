@@ -3,7 +3,8 @@
 use std::path::Path;
 
 use super::{
-    node::{Complaint, Context, Reader},
+    context::{Complaint, Context},
+    node::Reader,
     problem::ProblemKind,
     secret::Secret,
 };

@@ -7,7 +7,10 @@ use std::collections::HashMap;
 
 use saphyr_parser::{Event, Parser, ScalarStyle, ScanError, Span};
 
-use super::problem::{Location, ProblemKind};
+use super::{
+    problem::{Location, ProblemKind},
+    shown::shown,
+};
 
 /// The longest text that is read, in bytes.
 pub const MAX_BYTES: usize = 1 << 20;
@@ -401,29 +404,4 @@ fn is_number(text: &str) -> bool {
             .bytes()
             .all(|byte| matches!(byte, b'0'..=b'9' | b'.' | b'e' | b'E' | b'+' | b'-'))
         && unsigned.parse::<f64>().is_ok()
-}
-
-/// Text of the file as it may stand in a message: short, and without characters that a terminal would act on.
-pub fn shown(text: &str) -> String {
-    const LONGEST: usize = 60;
-    let mut out: String = text
-        .chars()
-        .take(LONGEST)
-        .map(|c| {
-            if c.is_control() || is_invisible(c) {
-                '\u{fffd}'
-            } else {
-                c
-            }
-        })
-        .collect();
-    if text.chars().nth(LONGEST).is_some() {
-        out.push('…');
-    }
-    out
-}
-
-/// Characters that take no room or turn the direction of the text around.
-pub fn is_invisible(c: char) -> bool {
-    matches!(c, '\u{ad}' | '\u{200b}'..='\u{200f}' | '\u{202a}'..='\u{202e}' | '\u{2060}'..='\u{206f}' | '\u{feff}')
 }

@@ -18,14 +18,13 @@ pub(super) fn check(view: &View<'_>) {
         let Some(channel) = channel else { continue };
         named_like_another_kind(view, index, channel);
         keys_differ(view, index, channel);
-        for (first, other) in view.channels.iter().take(index).enumerate() {
-            let Some(other) = other else { continue };
+        for other in view.channels.iter().take(index).copied().flatten() {
             match (&other.platform, &channel.platform) {
                 (Platform::Feishu(a), Platform::Feishu(b)) => {
-                    feishu_pair(view, (first, other, a), (index, channel, b))
+                    feishu_pair(view, (other, a), (index, channel, b));
                 }
                 (Platform::Slack(a), Platform::Slack(b)) => {
-                    slack_pair(view, (first, other, a), (index, channel, b))
+                    slack_pair(view, (other, a), (index, channel, b));
                 }
                 _ => {}
             }
@@ -76,7 +75,7 @@ type One<'a, T> = (usize, &'a ChannelConfig, &'a T);
 
 fn feishu_pair(
     view: &View<'_>,
-    (_, other, a): One<'_, FeishuConfig>,
+    (other, a): (&ChannelConfig, &FeishuConfig),
     (index, channel, b): One<'_, FeishuConfig>,
 ) {
     let same_app = a.app_id == b.app_id;
@@ -142,7 +141,7 @@ fn feishu_pair(
 
 fn slack_pair(
     view: &View<'_>,
-    (_, other, a): One<'_, SlackConfig>,
+    (other, a): (&ChannelConfig, &SlackConfig),
     (index, channel, b): One<'_, SlackConfig>,
 ) {
     let same_id = a.app_id.is_some() && a.app_id == b.app_id;

@@ -9,10 +9,11 @@ use std::collections::BTreeSet;
 use super::{
     ChannelConfig, Config, Draft, Operator, SourceMap, TokenConfig,
     auth::DEFAULT_ORG,
-    node::{Complaint, Context, did_you_mean, one_of},
+    context::{Complaint, Context},
+    node::{did_you_mean, one_of},
     policy::PolicyDraft,
     problem::ProblemKind,
-    yaml::shown,
+    shown::shown,
 };
 
 mod channel;
@@ -33,7 +34,8 @@ struct View<'a> {
     channels_whole: bool,
 }
 
-/// Checks the draft as a whole; a configuration comes out only if nothing at all was complained about.
+/// Checks the draft as a whole. A configuration comes out if every section could be read; whether it may be used is for
+/// the caller to tell from what was complained about.
 pub(super) fn whole(cx: &Context<'_>, source: &SourceMap, draft: Draft) -> Option<Config> {
     let Draft {
         server,

@@ -15,20 +15,22 @@ struct Asking<'a> {
     own: &'a ConfirmSource,
     fallback: &'a ConfirmSource,
     orgs: Option<&'a [String]>,
+    /// Whether the persons can be counted: not while a name that counts stands for nothing.
+    countable: bool,
 }
 
 pub(super) fn check(view: &View<'_>, policy: &PolicyDraft) {
     let name = |rule: &'_ Option<RuleSource>| rule.as_ref().map(|rule| rule.name.clone());
     let names: Vec<Option<String>> = policy.rules.iter().map(name).collect();
     view.unique("policy.rules", "name", "rule", names.iter().map(Option::as_deref));
-    if let Some(confirm) = &policy.confirm {
-        names_stand(view, "policy.confirm", confirm);
-    }
+    let fallback_stands = policy
+        .confirm
+        .as_ref()
+        .is_some_and(|confirm| names_stand(view, "policy.confirm", confirm));
     for (index, rule) in policy.rules.iter().enumerate() {
         let Some(rule) = rule else { continue };
         let path = format!("policy.rules[{index}]");
-        names_stand(view, &path, &rule.confirm);
-        orgs_stand(view, &path, rule);
+        let stands = names_stand(view, &path, &rule.confirm) & orgs_stand(view, &path, rule);
         reachable(view, &policy.rules, index, rule);
         let Some(confirm) = &policy.confirm else { continue };
         let asking = Asking {
@@ -36,6 +38,7 @@ pub(super) fn check(view: &View<'_>, policy: &PolicyDraft) {
             own: &rule.confirm,
             fallback: confirm,
             orgs: rule.orgs.as_deref(),
+            countable: view.whole() && stands && fallback_stands,
         };
         match rule.effect {
             Effect::Confirm => someone_decides(view, &asking),
@@ -44,7 +47,7 @@ pub(super) fn check(view: &View<'_>, policy: &PolicyDraft) {
             Effect::Allow | Effect::Deny => {}
         }
     }
-    default_decides(view, policy);
+    default_decides(view, policy, fallback_stands);
 }
 
 fn asks_by_itself(confirm: &ConfirmSource) -> bool {
@@ -55,14 +58,16 @@ fn asks_by_itself(confirm: &ConfirmSource) -> bool {
 }
 
 /// What no rule matches is confirmed unless the policy says otherwise.
-fn default_decides(view: &View<'_>, policy: &PolicyDraft) {
+fn default_decides(view: &View<'_>, policy: &PolicyDraft, stands: bool) {
     let Some(confirm) = &policy.confirm else { return };
     let nothing = ConfirmSource::default();
+    let countable = view.whole() && stands;
     let asking = Asking {
         path: "policy.confirm",
         own: confirm,
         fallback: &nothing,
         orgs: None,
+        countable,
     };
     let settled = confirm.channels.is_some() && confirm.approvers.is_some();
     match policy.default {
@@ -76,7 +81,8 @@ fn default_decides(view: &View<'_>, policy: &PolicyDraft) {
 }
 
 /// Every channel, operator and role that is named is there.
-fn names_stand(view: &View<'_>, path: &str, confirm: &ConfirmSource) {
+fn names_stand(view: &View<'_>, path: &str, confirm: &ConfirmSource) -> bool {
+    let before = view.cx.count();
     if view.channels_whole {
         let known: Vec<&str> = view.channels().map(|channel| channel.name.as_str()).collect();
         for (index, name) in confirm.channels.iter().flatten().enumerate() {
@@ -85,12 +91,15 @@ fn names_stand(view: &View<'_>, path: &str, confirm: &ConfirmSource) {
             }
         }
     }
-    let Some(approvers) = &confirm.approvers else {
-        return;
-    };
-    if !view.operators_whole {
-        return;
+    if let Some(approvers) = &confirm.approvers
+        && view.operators_whole
+    {
+        approvers_stand(view, path, approvers);
     }
+    view.cx.count() == before
+}
+
+fn approvers_stand(view: &View<'_>, path: &str, approvers: &Approvers) {
     let known: Vec<&str> = view.operators().map(|operator| operator.id.as_str()).collect();
     for (index, id) in approvers.operators.iter().enumerate() {
         if !known.contains(&id.as_str()) {
@@ -120,16 +129,18 @@ fn names_stand(view: &View<'_>, path: &str, confirm: &ConfirmSource) {
 }
 
 /// A rule for an organisation that does not exist would hold for nobody: a deny rule would deny nothing.
-fn orgs_stand(view: &View<'_>, path: &str, rule: &RuleSource) {
+fn orgs_stand(view: &View<'_>, path: &str, rule: &RuleSource) -> bool {
     if !view.whole() {
-        return;
+        return true;
     }
+    let before = view.cx.count();
     let known = view.orgs();
     for (index, org) in rule.orgs.iter().flatten().enumerate() {
         if !known.contains(&org.as_str()) {
             view.unknown(&format!("{path}.orgs[{index}]"), "organisation", org, &known);
         }
     }
+    view.cx.count() == before
 }
 
 /// The first match decides: behind a rule that matches everything, a stricter one never speaks.
@@ -206,7 +217,7 @@ fn quorum_is_met(view: &View<'_>, asking: &Asking<'_>) {
     else {
         return;
     };
-    if !view.whole() {
+    if !asking.countable {
         return;
     }
     let quorum = asking.own.quorum.or(asking.fallback.quorum).unwrap_or(1);

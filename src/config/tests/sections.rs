@@ -1,0 +1,289 @@
+//! Sections that other rooms use: what is decoded, what is refused, what is only told of.
+
+use std::time::Duration;
+
+use super::super::{
+    ProblemKind,
+    agent::{ToolConfig, ToolMethod},
+    hook::{Builtin, HookPoint, OnFailure},
+};
+use super::{BASE, loaded, refusal};
+
+fn with(section: &str) -> String {
+    format!("{BASE}{section}")
+}
+
+#[test]
+fn hooks_are_decoded() {
+    let text = with(
+        "hooks:
+  defaults: {interceptor_timeout_ms: 250}
+  builtins: {result_truncate: {config: {limit: 8000}}, read_only_guard: {enabled: false, priority: -5}}
+  processes: {review: {command: [python3, review_gate.py, 3], intercept: [before_tool, pre_tool_use, approve_tool]}}
+  commands: [{event: before_tool, tools: ['files_*'], command: [./check.sh], timeout: 5s, on_failure: continue}]
+",
+    );
+    let hooks = loaded(&text).config.hooks;
+    assert_eq!(hooks.defaults.interceptor_timeout, Duration::from_millis(250));
+    assert_eq!(hooks.defaults.approval_timeout, Duration::from_mins(1));
+    assert_eq!(hooks.builtins[&Builtin::ResultTruncate].config["limit"], 8000);
+    assert!(!hooks.builtins[&Builtin::ReadOnlyGuard].enabled);
+    let review = &hooks.processes["review"];
+    assert_eq!(review.child.args, ["review_gate.py", "3"]);
+    assert_eq!(review.intercept, [HookPoint::PreToolUse, HookPoint::ApproveTool]);
+    assert_eq!(review.on_failure, OnFailure::Deny);
+    assert!(review.child.env.is_empty());
+    assert_eq!(hooks.commands[0].on_failure, OnFailure::Continue);
+    assert_eq!(hooks.commands[0].event, HookPoint::PreToolUse);
+}
+
+#[test]
+fn a_hook_that_would_not_guard_is_refused() {
+    for (section, key, kind) in [
+        (
+            "builtins: {confirmation_gate: {enabled: false}}",
+            "hooks.builtins.confirmation_gate.enabled",
+            ProblemKind::Unsafe,
+        ),
+        (
+            "builtins: {read_only_gard: {}}",
+            "hooks.builtins.read_only_gard",
+            ProblemKind::UnknownName,
+        ),
+        (
+            "processes: {a: {command: [x]}}",
+            "hooks.processes.a",
+            ProblemKind::MissingKey,
+        ),
+        (
+            "processes: {a: {command: [], observe: ['*']}}",
+            "hooks.processes.a.command",
+            ProblemKind::BadValue,
+        ),
+        (
+            "processes: {a: {command: x y, observe: ['*']}}",
+            "hooks.processes.a.command",
+            ProblemKind::WrongType,
+        ),
+        (
+            "processes: {a: {command: [x], intercept: [before_tol]}}",
+            "hooks.processes.a.intercept[0]",
+            ProblemKind::BadValue,
+        ),
+        (
+            "commands: [{event: pre_tool, command: [x]}]",
+            "hooks.commands[0].event",
+            ProblemKind::BadValue,
+        ),
+        (
+            "commands: [{event: pre_tool_use, tools: ['a[']  , command: [x]}]",
+            "hooks.commands[0].tools[0]",
+            ProblemKind::BadValue,
+        ),
+        (
+            "commands: [{event: pre_tool_use, match: 'files_*', command: [x]}]",
+            "hooks.commands[0].match",
+            ProblemKind::UnknownKey,
+        ),
+        (
+            "commands: [{event: pre_tool_use, command: [x], timeout: 2 sec}]",
+            "hooks.commands[0].timeout",
+            ProblemKind::BadValue,
+        ),
+        (
+            "commands: [{event: pre_tool_use, command: [x], on_failure: allow}]",
+            "hooks.commands[0].on_failure",
+            ProblemKind::BadValue,
+        ),
+    ] {
+        let problem = refusal(&with(&format!("hooks:\n  {section}\n")));
+        assert_eq!((problem.kind, problem.key.as_str()), (kind, key), "{problem}");
+        assert_eq!(problem.at.map(|at| at.line), Some(42), "{problem}");
+    }
+}
+
+#[test]
+fn tools_are_decoded() {
+    let text = with(
+        "agent:
+  model: {base_url: 'http://127.0.0.1:9001/v1', model: any}
+  pieces: ./pieces
+  tools:
+    - {name: pay, parameters: {type: object, maximum: 1e3}, http: {url: 'http://127.0.0.1:9002/pay'}, requires_confirmation: true}
+    - {name: disk_usage, command: [df, -h], idempotent: true, timeout: 1s}
+    - {mcp: {name: files, command: [server]}}
+",
+    );
+    let agent = loaded(&text).config.agent;
+    assert_eq!(agent.pieces.unwrap().to_str(), Some("./pieces"));
+    let [
+        ToolConfig::Http(pay, http),
+        ToolConfig::Command(disk, child),
+        ToolConfig::Mcp(files),
+    ] = &agent.tools[..]
+    else {
+        panic!("{:?}", agent.tools)
+    };
+    assert!(pay.requires_confirmation && !pay.idempotent);
+    assert_eq!(pay.parameters["maximum"].to_string(), "1000.0");
+    assert_eq!(http.method, ToolMethod::Post);
+    assert_eq!(
+        (disk.timeout, disk.idempotent, child.program.as_str()),
+        (Duration::from_secs(1), true, "df")
+    );
+    assert_eq!(disk.parameters["type"], "object");
+    assert_eq!(files.name, "files");
+}
+
+#[test]
+fn a_tool_that_is_not_clear_is_refused() {
+    for (section, key, kind) in [
+        (
+            "model: {base_url: 'http://models.example.com/v1', model: a}",
+            "agent.model.base_url",
+            ProblemKind::Unsafe,
+        ),
+        ("tools: [{name: a}]", "agent.tools[0]", ProblemKind::MissingKey),
+        (
+            "tools: [{name: a, command: [x], http: {url: 'https://x'}}]",
+            "agent.tools[0]",
+            ProblemKind::MissingKey,
+        ),
+        (
+            "tools: [{name: a, command: [x]}, {name: a, command: [y]}]",
+            "agent.tools[1]",
+            ProblemKind::Conflict,
+        ),
+        (
+            "tools: [{name: complete, command: [x]}]",
+            "agent.tools[0].name",
+            ProblemKind::Conflict,
+        ),
+        (
+            "tools: [{name: mcp__a__b, command: [x]}]",
+            "agent.tools[0].name",
+            ProblemKind::Conflict,
+        ),
+        (
+            "tools: [{mcp: {name: a__b, command: [x]}}]",
+            "agent.tools[0].mcp.name",
+            ProblemKind::BadValue,
+        ),
+        (
+            "tools: [{mcp: {name: a, command: [x]}, idempotent: true}]",
+            "agent.tools[0].idempotent",
+            ProblemKind::UnknownKey,
+        ),
+        (
+            "tools: [{name: a, command: [x], requires_confirmation: 'yes'}]",
+            "agent.tools[0].requires_confirmation",
+            ProblemKind::WrongType,
+        ),
+        (
+            "tools: [{name: a, http: {url: 'https://x', headers: {Idempotency-Key: x}}}]",
+            "agent.tools[0].http.headers.Idempotency-Key",
+            ProblemKind::BadValue,
+        ),
+        (
+            "tools: [{name: a, http: {url: 'https://x/?q=1'}}]",
+            "agent.tools[0].http.url",
+            ProblemKind::BadValue,
+        ),
+        (
+            "tools: [{name: a, command: [x], parameters: []}]",
+            "agent.tools[0].parameters",
+            ProblemKind::WrongType,
+        ),
+    ] {
+        let problem = refusal(&with(&format!("agent:\n  {section}\n")));
+        assert_eq!((problem.kind, problem.key.as_str()), (kind, key), "{problem}");
+    }
+}
+
+#[test]
+fn what_is_odd_is_told_of() {
+    for (from, to, key) in [
+        (
+            "      role: agent\n",
+            "      role: agent\n      owner: somebody\n",
+            "auth.tokens[0].owner",
+        ),
+        (
+            "      role: agent\n",
+            "      role: auditor\n      pieces: [a]\n",
+            "auth.tokens[0].pieces",
+        ),
+        ("cli_a1b2c3d4e5f60718", "a1b2c3d4e5f60718", "channels[1].app_id"),
+        ("U061F7AUR", "noor", "operators[1].identities.slack"),
+        ("127.0.0.1:8460", "0.0.0.0:8460", "server"),
+        (
+            "listen: 127",
+            "public_url: 'http://gate.example.com', listen: 127",
+            "server.public_url",
+        ),
+        ("[ops, desk]", "[pay]", "policy.confirm.approvers"),
+    ] {
+        let warnings = loaded(&super::spoilt(from, to)).warnings;
+        assert!(
+            warnings.iter().any(|warning| warning.key == key),
+            "{to}: {warnings:#?}"
+        );
+    }
+    let implicit = BASE
+        .replace("  default: deny\n", "")
+        .replace(
+            "  confirm: {channels: [ops, desk], approvers: {roles: [finance]}, timeout: 2m}\n",
+            "",
+        )
+        .replace(
+            "      quorum: 2\n",
+            "      channels: [ops]\n      approvers: {roles: [finance]}\n",
+        );
+    assert_eq!(loaded(&implicit).warnings[0].key, "policy");
+}
+
+#[test]
+fn the_public_address_has_no_slash_at_its_end() {
+    for (written, shown, base, joined) in [
+        (
+            "https://gate.example.com",
+            "https://gate.example.com",
+            "",
+            "https://gate.example.com/api/x",
+        ),
+        (
+            "https://bot.example/hooks/",
+            "https://bot.example/hooks",
+            "/hooks",
+            "https://bot.example/hooks/api/x",
+        ),
+        (
+            "https://bot.example:8443/a/b",
+            "https://bot.example:8443/a/b",
+            "/a/b",
+            "https://bot.example:8443/a/b/api/x",
+        ),
+    ] {
+        let text = super::spoilt("listen: 127", &format!("public_url: '{written}', listen: 127"));
+        let url = loaded(&text).config.server.public_url.unwrap();
+        assert_eq!(
+            (
+                url.to_string().as_str(),
+                url.base_path(),
+                url.join("/api/x").as_str()
+            ),
+            (shown, base, joined)
+        );
+    }
+    for bad in [
+        "https://a.example//x",
+        "https://a.example/x?y=1",
+        "https://a.example/#x",
+        "https://a.example/%2e",
+        "gate.example.com",
+        "https://u@a.example",
+    ] {
+        let text = super::spoilt("listen: 127", &format!("public_url: '{bad}', listen: 127"));
+        assert_eq!(refusal(&text).key, "server.public_url", "{bad}");
+    }
+}
