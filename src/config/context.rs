@@ -131,6 +131,11 @@ impl<'a> Context<'a> {
         self.warnings.borrow_mut().push(warning);
     }
 
+    /// Whether a problem of this key was written down.
+    pub(super) fn has(&self, key: &str) -> bool {
+        self.problems.borrow().iter().any(|problem| problem.key == key)
+    }
+
     /// How many problems there are by now.
     pub fn count(&self) -> usize {
         self.problems.borrow().len()

@@ -1,15 +1,15 @@
 //! The configuration: YAML read with line and column, decoded by hand, checked as a whole before anything starts.
 //!
 //! Read [`Config`] for what there is, `check` for what is refused. The room reads files and the environment and nothing
-//! else: it opens no socket, asks no platform, and compiles no policy by itself (it hands the text to the gate).
+//! else: it opens no socket and asks no platform, and whether the policy compiles it asks the gate.
 //! Every problem of a file is told in one go, each with file, line, key and remedy; none of them repeats a secret.
 //!
 //! A section's file holds its types and its decoder. [`node`] is the reader they share (its typed questions in
 //! `scalar` and `secret_source`, what it writes down in [`context`]), [`yaml`] the tree under it.
 
-use std::{io::Read as _, path::Path};
+use std::{io::Read as _, path::Path, sync::Arc};
 
-use crate::gate::policy::PolicySource;
+use crate::gate::policy::{Policy, PolicySource};
 
 pub mod address;
 pub mod agent;
@@ -90,6 +90,8 @@ pub struct Config {
 pub struct Loaded {
     /// The configuration.
     pub config: Config,
+    /// Its policy, compiled.
+    pub policy: Arc<Policy>,
     /// What works, but probably not as it was meant.
     pub warnings: Vec<Warning>,
 }
@@ -138,7 +140,11 @@ impl Config {
         let config = tree.and_then(|tree| read_tree(&cx, &tree));
         let (problems, warnings) = cx.into_found();
         match (Problems::new(problems), config) {
-            (None, Some(config)) => Ok(Loaded { config, warnings }),
+            (None, Some((config, policy))) => Ok(Loaded {
+                config,
+                policy,
+                warnings,
+            }),
             (Some(problems), _) => Err(problems),
             // No part may fail without saying why; should one do so all the same, nothing starts.
             (None, None) => Err(Complaint::new(
@@ -225,7 +231,7 @@ struct Draft {
     agent: Option<AgentConfig>,
 }
 
-fn read_tree(cx: &Context<'_>, tree: &Node) -> Option<Config> {
+fn read_tree(cx: &Context<'_>, tree: &Node) -> Option<(Config, Arc<Policy>)> {
     let source = SourceMap::of(cx.file(), tree);
     let draft = Draft::decode(&cx.root(tree))?;
     check::whole(cx, &source, draft)

@@ -4,7 +4,9 @@
 //! A check that needs every channel or operator is left out while one of them could not be read: its answer would be a
 //! second complaint about the same mistake.
 
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, sync::Arc};
+
+use crate::gate::policy::Policy;
 
 use super::{
     ChannelConfig, Config, Draft, Operator, SourceMap, TokenConfig,
@@ -17,6 +19,7 @@ use super::{
 };
 
 mod channel;
+mod compile;
 mod operator;
 mod policy;
 mod token;
@@ -36,7 +39,7 @@ struct View<'a> {
 
 /// Checks the draft as a whole. A configuration comes out if every section could be read; whether it may be used is for
 /// the caller to tell from what was complained about.
-pub(super) fn whole(cx: &Context<'_>, source: &SourceMap, draft: Draft) -> Option<Config> {
+pub(super) fn whole(cx: &Context<'_>, source: &SourceMap, draft: Draft) -> Option<(Config, Arc<Policy>)> {
     let Draft {
         server,
         storage,
@@ -54,6 +57,7 @@ pub(super) fn whole(cx: &Context<'_>, source: &SourceMap, draft: Draft) -> Optio
     let tokens = tokens.unwrap_or_default();
     let operators_whole = is_whole(operators.as_deref());
     let drafts = operators.unwrap_or_default();
+    let policy_source = policy.as_ref().and_then(PolicyDraft::source);
     let operators = operator::settle(
         cx,
         source,
@@ -62,7 +66,7 @@ pub(super) fn whole(cx: &Context<'_>, source: &SourceMap, draft: Draft) -> Optio
         &channels,
         tokens_whole && channels_whole,
     );
-    {
+    let compiled = {
         let view = View {
             cx,
             source,
@@ -80,19 +84,23 @@ pub(super) fn whole(cx: &Context<'_>, source: &SourceMap, draft: Draft) -> Optio
             policy::check(&view, policy);
             warn_of_tools(&view, policy, agent.as_ref());
         }
-    }
-    Some(Config {
+        policy_source
+            .as_ref()
+            .and_then(|policy| compile::check(&view, policy))
+    };
+    let config = Config {
         server: server?,
         storage: storage?,
         tokens: tokens.into_iter().collect::<Option<_>>()?,
         operators: operators.into_iter().collect::<Option<_>>()?,
         channels: channels.into_iter().collect::<Option<_>>()?,
-        policy: policy.as_ref().and_then(PolicyDraft::source)?,
+        policy: policy_source?,
         job: job?,
         hooks: hooks?,
         agent: agent?,
         source: source.clone(),
-    })
+    };
+    Some((config, Arc::new(compiled?)))
 }
 
 /// A tool that always needs a person is never run while `policy.confirm` names nobody and no rule does.

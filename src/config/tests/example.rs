@@ -18,7 +18,7 @@ pub(super) fn folder() -> Folder {
 fn loads_as_it_says() {
     let folder = folder();
     let path = folder.write("gatepost.yaml", EXAMPLE);
-    let Loaded { config, warnings } =
+    let Loaded { config, warnings, .. } =
         Config::load(&path, &env).unwrap_or_else(|problems| panic!("{problems}"));
     let warned: Vec<&str> = warnings.iter().map(|warning| warning.key.as_str()).collect();
     assert_eq!(

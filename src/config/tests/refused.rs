@@ -318,6 +318,45 @@ policy:
 }
 
 #[test]
+fn a_condition_or_glob_that_does_not_compile_names_its_line() {
+    for (key, value, place) in [
+        ("when", "'args.amount >='", "when"),
+        ("when", "'nobody.knows == 1'", "when"),
+        ("tools", "[\"a[\"]", "tools[0]"),
+    ] {
+        let (from, to) = match key {
+            "tools" => (
+                "      tools: [read_*]\n".to_owned(),
+                format!("      tools: {value}\n"),
+            ),
+            _ => (
+                "      tools: [read_*]\n".to_owned(),
+                format!("      tools: [read_*]\n      {key}: {value}\n"),
+            ),
+        };
+        let problem = refusal(&spoilt(&from, &to));
+        assert_eq!(
+            (problem.kind, problem.key),
+            (Policy, format!("policy.rules[1].{place}"))
+        );
+        assert_eq!(
+            problem.at.map(|at| at.line),
+            Some(if key == "tools" { 39 } else { 40 })
+        );
+    }
+    // An allow rule must not believe what the agent says of itself.
+    let asserted = "      tools: [read_*]\n      when: agent == 'a'\n";
+    assert_eq!(
+        refusal(&spoilt("      tools: [read_*]\n", asserted)).key,
+        "policy.rules[1].when"
+    );
+    loaded(&spoilt(
+        "      tools: [read_*]\n",
+        &format!("{asserted}      trust_asserted: true\n"),
+    ));
+}
+
+#[test]
 fn a_stricter_rule_behind_a_catch_all_is_refused() {
     let catch_all = "  rules:\n    - {name: all, tools: ['*'], effect: allow}\n";
     let problem = refusal(&spoilt("  rules:\n", catch_all));
