@@ -73,9 +73,13 @@ fn click(event: &Object) -> Result<Click, &'static str> {
         Some(_) => return Err("decision_unknown"),
         None => return Err("decision_missing"),
     };
+    // A tenant chooses its user ids freely: one that is spelled like an open or union id must not pass for it.
+    let spelled_as = |id: &String| ["ou_", "on_"].into_iter().find(|prefix| id.starts_with(prefix));
     let mut ids = vec![open_id];
-    ids.extend(id(event, &["event", "operator", "union_id"]));
-    ids.extend(id(event, &["event", "operator", "user_id"]));
+    let union_id = id(event, &["event", "operator", "union_id"]);
+    ids.extend(union_id.filter(|id| spelled_as(id) == Some("on_")));
+    let user_id = id(event, &["event", "operator", "user_id"]);
+    ids.extend(user_id.filter(|id| spelled_as(id).is_none()));
     Ok(Click {
         app: id(event, &["header", "app_id"]),
         chat,
