@@ -18,6 +18,7 @@ use crate::support::fake_feishu::{
 };
 use crate::support::fault::Fault;
 use crate::support::loopback;
+use crate::support::platform_request::PlatformRequest;
 
 const NOON: i64 = 1_795_953_600;
 const PERSON: &str = "ou_7d8a6e";
@@ -327,12 +328,18 @@ async fn groups_people_and_limits() {
     assert_eq!(call(&feishu, "GET", "no/such/thing", &json!({})).await.0, 404);
 }
 
-fn opened(body: &str) -> Value {
+/// The document of a sealed body; none when the app's key does not open it.
+fn decrypted(body: &str) -> Option<Value> {
     let outer: Value = serde_json::from_str(body).unwrap();
     let sealed = STANDARD.decode(outer["encrypt"].as_str().unwrap()).unwrap();
     let key = Sha256::digest(ENCRYPT_KEY.as_bytes());
     let cipher = Decryptor::<Aes256>::new_from_slices(&key, &sealed[..16]).unwrap();
-    serde_json::from_slice(&cipher.decrypt_padded_vec::<Pkcs7>(&sealed[16..]).unwrap()).unwrap()
+    let plain = cipher.decrypt_padded_vec::<Pkcs7>(&sealed[16..]).ok()?;
+    serde_json::from_slice(&plain).ok()
+}
+
+fn opened(body: &str) -> Value {
+    decrypted(body).expect("a body that the app's key opens")
 }
 
 #[tokio::test]
@@ -433,7 +440,24 @@ async fn the_variants_of_a_click_differ_where_they_say() {
     replay.post(&inbox.url()).await;
     replay.post(&inbox.url()).await;
     assert_eq!(inbox.body(5), inbox.body(6));
-    assert_ne!(click().forged().request().body, click().request().body);
+    let signature = |request: &PlatformRequest| {
+        let header = |wanted: &str| {
+            request
+                .headers
+                .iter()
+                .find(|(name, _)| name == wanted)
+                .unwrap()
+                .1
+                .clone()
+        };
+        let (time, nonce) = (header("X-Lark-Request-Timestamp"), header("X-Lark-Request-Nonce"));
+        let body = String::from_utf8(request.body.clone()).unwrap();
+        let expected = hex::encode(Sha256::digest(format!("{time}{nonce}{ENCRYPT_KEY}{body}")));
+        (header("X-Lark-Signature") == expected, decrypted(&body).is_some())
+    };
+    assert_eq!(signature(&click().request()), (true, true));
+    assert_eq!(signature(&click().forged().request()), (false, true));
+    assert_eq!(signature(&click().with_foreign_key().request()), (false, false));
 
     let unusable = Inbox::answering("<html>").await;
     assert_eq!(click().post(&unusable.url()).await.toast, Err(200_672));

@@ -52,7 +52,8 @@ enum Carriage {
 #[must_use]
 pub struct Callback {
     document: Value,
-    key: String,
+    encrypt_key: String,
+    signing_key: String,
     timestamp: i64,
     nonce: String,
     carriage: Carriage,
@@ -158,12 +159,12 @@ impl FakeFeishu {
     }
 
     fn callback(&self, document: Value) -> Callback {
-        let (key, nonce) = (ENCRYPT_KEY.to_owned(), random_hex());
         Callback {
             document,
-            key,
+            encrypt_key: ENCRYPT_KEY.to_owned(),
+            signing_key: ENCRYPT_KEY.to_owned(),
             timestamp: self.clock().now_seconds(),
-            nonce,
+            nonce: random_hex(),
             carriage: Carriage::Sealed,
         }
     }
@@ -181,10 +182,16 @@ impl Click<'_> {
         self
     }
 
-    /// Sealed with a key that is not the app's.
+    /// Encrypted as it should be, but signed with another key.
     pub fn forged(mut self) -> Self {
-        "not-the-encrypt-key".clone_into(&mut self.callback.key);
+        "not-the-encrypt-key".clone_into(&mut self.callback.signing_key);
         self
+    }
+
+    /// Encrypted and signed with a key that is not the app's.
+    pub fn with_foreign_key(mut self) -> Self {
+        "not-the-encrypt-key".clone_into(&mut self.callback.encrypt_key);
+        self.forged()
     }
 
     /// Signed this long ago.
@@ -327,7 +334,7 @@ impl Callback {
         let body = match self.carriage {
             Carriage::Clear => plain,
             Carriage::Sealed | Carriage::Unsigned => {
-                json!({"encrypt": encrypt(&self.key, &plain)}).to_string()
+                json!({"encrypt": encrypt(&self.encrypt_key, &plain)}).to_string()
             }
         };
         let mut headers = vec![(
@@ -336,7 +343,7 @@ impl Callback {
         )];
         if self.carriage != Carriage::Unsigned {
             let mut digest = Sha256::new();
-            for part in [&self.timestamp.to_string(), &self.nonce, &self.key, &body] {
+            for part in [&self.timestamp.to_string(), &self.nonce, &self.signing_key, &body] {
                 digest.update(part.as_bytes());
             }
             let signed = [
