@@ -230,7 +230,10 @@ impl Transaction for Decide {
             let row = OutboxId::of_card(card);
             if let Some(item) = workspace.outbox(&row).filter(|item| item.lease.is_none()) {
                 let not_before = item.not_before.max(workspace.now().plus(LET_THE_ANSWER_SHOW));
-                let item = OutboxItem { not_before, ..item.clone() };
+                let item = OutboxItem {
+                    not_before,
+                    ..item.clone()
+                };
                 workspace.put_outbox(item);
             }
         }

@@ -14,7 +14,11 @@ pub mod cancel;
 pub mod consume;
 pub mod create;
 pub mod decide;
+#[cfg(test)]
+mod decide_tests;
 pub mod expire;
+#[cfg(test)]
+pub mod fixture;
 pub mod outcome;
 pub mod roll;
 pub mod settle;

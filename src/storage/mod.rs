@@ -17,6 +17,8 @@ use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
+#[cfg(test)]
+pub mod memory;
 pub mod read;
 pub mod wake;
 pub mod workspace;
