@@ -233,7 +233,7 @@ fn decode_head(map: &mut MapReader<'_>) -> Option<ToolHead> {
     let name = map.required("name").and_then(|name| decode_tool_name(&name));
     let description = map
         .optional("description")
-        .map_or_else(|| Some(String::new()), |text| text.text());
+        .map_or_else(|| Some(String::new()), |text| text.prose());
     let parameters = map.optional("parameters").map_or_else(
         || {
             Some(serde_json::Map::from_iter([(

@@ -127,7 +127,10 @@ pub enum FeishuMode {
         verification_token: Secret,
     },
     /// By a connection that we open.
-    LongConnection,
+    LongConnection {
+        /// Compared with the token of each event when it is given.
+        verification_token: Option<Secret>,
+    },
 }
 
 /// A Slack channel.
@@ -222,12 +225,12 @@ fn decode_feishu(map: &mut MapReader<'_>) -> Option<FeishuConfig> {
         .map_or(Some(ModeWord::Webhook), |mode| mode.choice(&MODES));
     let base_url = base_url(map, "https://open.feishu.cn");
     let app_id_reader = map.required("app_id");
-    let app_id = app_id_reader.as_ref().and_then(|app_id| app_id.line(128));
+    let app_id = app_id_reader.as_ref().and_then(platform_id);
     let app_secret = map.required("app_secret").and_then(|secret| secret.secret());
-    let encrypt_key = map.optional("encrypt_key").map(|key| key.secret());
-    let verification_token = map.optional("verification_token").map(|token| token.secret());
-    let chat_id = map.required("chat_id").and_then(|chat| chat.line(128));
-    let tenants = map.optional("tenants").map(|tenants| tenants.texts());
+    let encrypt_key = map.optional("encrypt_key");
+    let verification_token = map.optional("verification_token");
+    let chat_id = map.required("chat_id").and_then(|chat| platform_id(&chat));
+    let tenants = map.optional("tenants").map(|tenants| platform_ids(&tenants));
     let app_id_ok = |id: &str| {
         id.strip_prefix("cli_")
             .is_some_and(|tail| !tail.is_empty() && tail.chars().all(|c| c.is_ascii_alphanumeric()))
@@ -238,25 +241,26 @@ fn decode_feishu(map: &mut MapReader<'_>) -> Option<FeishuConfig> {
         reader.warn("does not look like the id of an app, which is `cli_` and letters and digits");
     }
     let mode = match mode? {
-        ModeWord::Connection => Some(FeishuMode::LongConnection),
-        ModeWord::Webhook => {
-            for (key, value) in [
-                ("encrypt_key", &encrypt_key),
-                ("verification_token", &verification_token),
-            ] {
-                if value.is_none() {
-                    map.missing(
-                        key,
-                        "copy it from the app's page `Events & callbacks`, `Encryption strategy`; without it anybody could forge a click",
-                    );
-                }
+        ModeWord::Connection => {
+            without_effect(encrypt_key, "long_connection");
+            match verification_token {
+                Some(token) => token.secret().map(Some),
+                None => Some(None),
             }
-            encrypt_key.flatten().zip(verification_token.flatten()).map(
-                |(encrypt_key, verification_token)| FeishuMode::Webhook {
+            .map(|verification_token| FeishuMode::LongConnection { verification_token })
+        }
+        ModeWord::Webhook => {
+            const REMEDY: &str = "copy it from the app's page `Events & callbacks`, `Encryption strategy`; without it anybody could forge a click";
+            let encrypt_key = needed(map, "encrypt_key", encrypt_key, REMEDY);
+            let verification_token = needed(map, "verification_token", verification_token, REMEDY);
+            let encrypt_key = encrypt_key.and_then(|key| key.secret());
+            let verification_token = verification_token.and_then(|token| token.secret());
+            encrypt_key
+                .zip(verification_token)
+                .map(|(encrypt_key, verification_token)| FeishuMode::Webhook {
                     encrypt_key,
                     verification_token,
-                },
-            )
+                })
         }
     };
     let tenants = tenants.map_or(Some(None), |tenants| tenants.map(Some))?;
@@ -276,35 +280,26 @@ fn decode_slack(map: &mut MapReader<'_>) -> Option<SlackConfig> {
         .optional("mode")
         .map_or(Some(ModeWord::Webhook), |mode| mode.choice(&MODES));
     let base_url = base_url(map, "https://slack.com/api");
-    let app_id = map.optional("app_id").map(|app_id| app_id.line(64));
+    let app_id = map.optional("app_id").map(|app_id| platform_id(&app_id));
     let bot_token = map.required("bot_token").and_then(|token| token.header_secret());
-    let app_token = map.optional("app_token").map(|token| token.header_secret());
-    let signing_secrets = map
-        .optional("signing_secret")
-        .map(|secret| decode_signing_secrets(&secret));
-    let channel = map.required("channel").and_then(|channel| channel.line(64));
-    let teams = map.optional("teams").map(|teams| teams.texts());
+    let app_token = map.optional("app_token");
+    let signing_secret = map.optional("signing_secret");
+    let channel = map.required("channel").and_then(|channel| conversation(&channel));
+    let teams = map.optional("teams").map(|teams| platform_ids(&teams));
     let mode = match mode? {
         ModeWord::Webhook => {
-            if signing_secrets.is_none() {
-                map.missing(
-                    "signing_secret",
-                    "copy it from the app's page `Basic Information`; without it anybody could forge a click",
-                );
-            }
-            signing_secrets
-                .flatten()
+            const REMEDY: &str =
+                "copy it from the app's page `Basic Information`; without it anybody could forge a click";
+            without_effect(app_token, "webhook");
+            needed(map, "signing_secret", signing_secret, REMEDY)
+                .and_then(|secret| decode_signing_secrets(&secret))
                 .map(|signing_secrets| SlackMode::Webhook { signing_secrets })
         }
         ModeWord::Connection => {
-            if app_token.is_none() {
-                map.missing(
-                    "app_token",
-                    "create an app-level token (xapp-…) with the scope connections:write",
-                );
-            }
-            app_token
-                .flatten()
+            const REMEDY: &str = "create an app-level token (xapp-…) with the scope connections:write";
+            without_effect(signing_secret, "socket");
+            needed(map, "app_token", app_token, REMEDY)
+                .and_then(|token| token.header_secret())
                 .map(|app_token| SlackMode::Socket { app_token })
         }
     };
@@ -320,10 +315,67 @@ fn decode_slack(map: &mut MapReader<'_>) -> Option<SlackConfig> {
     })
 }
 
+/// A key that the mode cannot do without.
+fn needed<'a>(map: &MapReader<'a>, key: &str, found: Option<Reader<'a>>, remedy: &str) -> Option<Reader<'a>> {
+    if found.is_none() {
+        map.missing(key, remedy);
+    }
+    found
+}
+
+/// A secret of another mode is neither used nor looked up.
+fn without_effect(found: Option<Reader<'_>>, mode: &str) {
+    if let Some(reader) = found {
+        reader.warn(format!("has no effect in mode {mode}"));
+    }
+}
+
+/// An id of a platform. Ids travel in paths and are compared with those of clicks, so nothing else may stand here.
+fn platform_id(reader: &Reader<'_>) -> Option<String> {
+    let id = reader.line(128)?;
+    if !is_platform_id(&id) {
+        reader.bad_value(
+            "letters, digits, _ and -",
+            "copy the id from the platform; a name does not do",
+        );
+        return None;
+    }
+    Some(id)
+}
+
+fn platform_ids(reader: &Reader<'_>) -> Option<Vec<String>> {
+    let ids = reader.texts()?;
+    let items = reader.list()?;
+    items
+        .iter()
+        .filter_map(platform_id)
+        .count()
+        .eq(&ids.len())
+        .then_some(ids)
+}
+
+fn is_platform_id(text: &str) -> bool {
+    text.chars()
+        .all(|c| c.is_ascii_alphanumeric() || matches!(c, '_' | '-'))
+}
+
+/// Clicks name a conversation by its id, so a name such as `#ops` would never match.
+fn conversation(reader: &Reader<'_>) -> Option<String> {
+    let id = platform_id(reader)?;
+    if !id.starts_with(['C', 'G', 'D']) {
+        reader.bad_value(
+            "the id of a conversation: C…, G… or D…",
+            "copy it from the foot of the conversation's details",
+        );
+        return None;
+    }
+    Some(id)
+}
+
 /// One secret, or a list of at least one while it is rotated.
 fn decode_signing_secrets(reader: &Reader<'_>) -> Option<Vec<Secret>> {
     let super::yaml::Value::List(_) = reader.value() else {
-        return reader.secret().map(|secret| vec![secret]);
+        return reader.header_secret().map(|secret| vec![secret]);
     };
     let items = reader.list()?;
     if items.is_empty() {
@@ -334,7 +386,7 @@ fn decode_signing_secrets(reader: &Reader<'_>) -> Option<Vec<Secret>> {
         );
         return None;
     }
-    let secrets: Vec<Option<Secret>> = items.iter().map(Reader::secret).collect();
+    let secrets: Vec<Option<Secret>> = items.iter().map(Reader::header_secret).collect();
     secrets.into_iter().collect()
 }
 

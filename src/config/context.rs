@@ -17,6 +17,15 @@ use super::{
 /// How environment variables are looked up; a parameter, so that tests can set it.
 pub type Env<'a> = &'a dyn Fn(&str) -> Option<String>;
 
+/// A variable of this process's environment; `None` as well when it is not UTF-8.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the one place where the configuration meets the environment"
+)]
+pub fn process_environment(name: &str) -> Option<String> {
+    std::env::var(name).ok()
+}
+
 /// What was written down while a file is read, and what reading it needs.
 pub struct Context<'a> {
     file: String,

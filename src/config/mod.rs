@@ -133,7 +133,7 @@ impl Config {
         for fault in faults {
             cx.complain(
                 Some(fault.at),
-                "",
+                &fault.key,
                 Complaint::new(fault.kind, fault.message).remedy(fault.remedy),
             );
         }
@@ -204,15 +204,10 @@ impl Config {
 
     /// The operator whom a requester or owner names: by id, e-mail (in any case) or the text of an identity.
     pub fn operator_by_handle(&self, org: &str, handle: &str) -> Option<&Operator> {
-        let email = handle.to_lowercase();
-        let mut found = self.operators_of(org).filter(|operator| {
-            operator.id == handle
-                || operator.email.as_deref() == Some(email.as_str())
-                || operator
-                    .identities
-                    .iter()
-                    .any(|identity| identity.id.as_str() == handle)
-        });
+        let mut found = self
+            .operators
+            .iter()
+            .filter(|operator| operator.is_of(org) && operator.is_called(handle));
         let operator = found.next()?;
         found.next().is_none().then_some(operator)
     }

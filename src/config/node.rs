@@ -179,7 +179,10 @@ impl<'a> MapReader<'a> {
         {
             let mut free = self.asked.clone();
             free.retain(|key| !self.has(key));
-            let remedy = did_you_mean(&entry.key, &free)
+            let merge = || "YAML merge keys are not supported: repeat the keys".to_owned();
+            let remedy = (entry.key == "<<")
+                .then(merge)
+                .or_else(|| did_you_mean(&entry.key, &free))
                 .or_else(|| did_you_mean(&entry.key, &self.asked))
                 .unwrap_or_else(|| "remove the key, or move it to where it belongs".into());
             self.reader.cx.complain(

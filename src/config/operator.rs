@@ -96,6 +96,19 @@ impl Operator {
         self.orgs.iter().any(|mine| mine == org)
     }
 
+    /// Whether a requester or owner of this name is the person: by id, e-mail (in any case) or the text of an identity.
+    pub fn is_called(&self, handle: &str) -> bool {
+        self.id == handle
+            || self
+                .email
+                .as_deref()
+                .is_some_and(|email| email == handle.to_lowercase())
+            || self
+                .identities
+                .iter()
+                .any(|identity| identity.id.as_str() == handle)
+    }
+
     /// The identities that hold on a channel.
     pub fn identities_on<'a, 'c>(
         &'a self,

@@ -133,7 +133,7 @@ fn decode_rule(reader: &Reader<'_>) -> Option<RuleSource> {
     let tools = map.required("tools").and_then(|tools| tools.texts());
     let when = map.optional("when").and_then(|when| when.text());
     let effect = map.required("effect").and_then(|effect| effect.choice(&EFFECTS));
-    let reason = map.optional("reason").and_then(|reason| reason.text());
+    let reason = map.optional("reason").and_then(|reason| reason.prose());
     let orgs = map.optional("orgs").and_then(|orgs| orgs.texts());
     let redact = map.optional("redact").and_then(|redact| decode_pointers(&redact));
     let trust_asserted = map.optional("trust_asserted").and_then(|trust| trust.boolean());

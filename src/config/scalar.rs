@@ -1,6 +1,6 @@
 //! Typed questions to a value: texts, numbers, words, spans, addresses, JSON. Each answers or writes a problem down.
 
-use std::{path::PathBuf, str::FromStr, time::Duration};
+use std::{collections::HashSet, path::PathBuf, str::FromStr, time::Duration};
 
 use super::{
     address,
@@ -38,54 +38,55 @@ impl<'a> Reader<'a> {
 
     fn distinct(&self, items: &[Reader<'a>]) -> Option<Vec<String>> {
         let before = self.cx.count();
+        let mut seen = HashSet::new();
         let mut texts: Vec<String> = Vec::with_capacity(items.len());
         for item in items {
             let Some(text) = item.text() else { continue };
-            if texts.contains(&text) {
-                item.complain(
-                    Complaint::new(
-                        ProblemKind::Conflict,
-                        format!("`{}` stands in the list twice", shown(&text)),
-                    )
-                    .remedy("keep one of the two"),
-                );
+            if !seen.insert(text.clone()) {
+                let message = format!("`{}` stands in the list twice", shown(&text));
+                item.complain(Complaint::new(ProblemKind::Conflict, message).remedy("keep one of the two"));
             }
             texts.push(text);
         }
         (self.cx.count() == before).then_some(texts)
     }
 
-    /// A text that is not blank, without control or invisible characters.
-    pub fn text(&self) -> Option<String> {
+    /// A text that is not blank, without control characters other than line ends and tabs. For what people read.
+    pub fn prose(&self) -> Option<String> {
         let Value::Text(text) = self.value() else {
             self.wrong_type(&describe(self.value()), "text");
             return None;
         };
         if text.trim().is_empty() {
+            let message = "found an empty text";
             self.complain(
-                Complaint::new(ProblemKind::BadValue, "found an empty text")
+                Complaint::new(ProblemKind::BadValue, message)
                     .accepted("text")
                     .remedy("give the key a value, or remove it"),
             );
             return None;
         }
-        if text
-            .chars()
-            .any(|c| (c.is_control() && c != '\n') || is_invisible(c))
-        {
-            self.bad_value(
-                "text without control or invisible characters",
-                "type the value anew",
-            );
+        if text.chars().any(|c| c.is_control() && !matches!(c, '\n' | '\t')) {
+            self.bad_value("text without control characters", "type the value anew");
             return None;
         }
         Some(text.clone())
     }
 
+    /// As [`Reader::prose`], without invisible characters: a name or glob with one would match nothing.
+    pub fn text(&self) -> Option<String> {
+        let text = self.prose()?;
+        if text.chars().any(is_invisible) {
+            self.bad_value("text without invisible characters", "type the value anew");
+            return None;
+        }
+        Some(text)
+    }
+
     /// A text of one line, at most `longest` characters, without blanks around it.
     pub fn line(&self, longest: usize) -> Option<String> {
         let text = self.text()?;
-        if text.contains('\n') || text.trim() != text || text.chars().count() > longest {
+        if text.contains(['\n', '\t']) || text.trim() != text || text.chars().count() > longest {
             self.bad_value(
                 format!("one line of at most {longest} characters"),
                 "shorten it, without blanks around it",

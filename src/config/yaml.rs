@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use saphyr_parser::{Event, Parser, ScalarStyle, ScanError, Span};
 
 use super::{
+    node::joined,
     problem::{Location, ProblemKind},
     shown::shown,
 };
@@ -63,6 +64,8 @@ pub struct Fault {
     pub kind: ProblemKind,
     /// Where.
     pub at: Location,
+    /// The path of the key, as far as it is known.
+    pub key: String,
     /// What was found; never more of the text than the name of a key.
     pub message: String,
     /// What to do.
@@ -134,6 +137,7 @@ enum FrameKind {
     List(Vec<Node>),
     Map {
         entries: Vec<Entry>,
+        seen: HashMap<String, Location>,
         pending: Option<Pending>,
     },
 }
@@ -181,6 +185,7 @@ impl Builder {
                     anchor,
                     FrameKind::Map {
                         entries: Vec::new(),
+                        seen: HashMap::new(),
                         pending: None,
                     },
                 )
@@ -250,18 +255,41 @@ impl Builder {
             self.root.get_or_insert(node);
             return;
         };
-        match &mut frame.kind {
-            FrameKind::List(items) => items.push(node),
-            FrameKind::Map { entries, pending } => match pending.take() {
-                Some(Pending::Key(key, at)) => entries.push(Entry { key, at, value: node }),
-                Some(Pending::Refused) => {}
-                None => {
-                    let (next, fault) = accept_key(entries, node);
-                    *pending = Some(next);
-                    self.faults.extend(fault);
+        let (entries, seen, pending) = match &mut frame.kind {
+            FrameKind::List(items) => return items.push(node),
+            FrameKind::Map {
+                entries,
+                seen,
+                pending,
+            } => (entries, seen, pending),
+        };
+        match pending.take() {
+            Some(Pending::Key(key, at)) => entries.push(Entry { key, at, value: node }),
+            Some(Pending::Refused) => {}
+            None => {
+                let at = node.at;
+                match accept_key(seen, node) {
+                    Ok(key) => *pending = Some(Pending::Key(key, at)),
+                    Err((kind, message, remedy)) => {
+                        *pending = Some(Pending::Refused);
+                        self.fault(kind, at, message, remedy);
+                    }
                 }
-            },
+            }
         }
+    }
+
+    /// The path of the value that is being read.
+    fn path(&self) -> String {
+        let step = |path: String, frame: &Frame| match &frame.kind {
+            FrameKind::List(items) => format!("{path}[{}]", items.len()),
+            FrameKind::Map {
+                pending: Some(Pending::Key(key, _)),
+                ..
+            } => joined(&path, key),
+            FrameKind::Map { .. } => path,
+        };
+        self.open.iter().fold(String::new(), step)
     }
 
     fn weigh(&mut self, weight: usize, at: Location) -> Result<(), Stop> {
@@ -310,44 +338,39 @@ impl Builder {
     }
 
     fn fault(&mut self, kind: ProblemKind, at: Location, message: String, remedy: &'static str) {
+        let key = self.path();
         self.faults.push(Fault {
             kind,
             at,
+            key,
             message,
             remedy,
         });
     }
 }
 
-fn accept_key(entries: &[Entry], node: Node) -> (Pending, Option<Fault>) {
-    let at = node.at;
+/// The text of a key that was not seen before, or why it is refused.
+fn accept_key(
+    seen: &mut HashMap<String, Location>,
+    node: Node,
+) -> Result<String, (ProblemKind, String, &'static str)> {
     let key = match node.value {
         Value::Text(text) | Value::Number(text) => text,
         Value::Bool(value) => value.to_string(),
         Value::Null | Value::List(_) | Value::Map(_) => {
-            let fault = Fault {
-                kind: ProblemKind::Syntax,
-                at,
-                message: "a key that is not text".into(),
-                remedy: "write the key as a word; put a value that begins with `{` or `[` in quotes",
-            };
-            return (Pending::Refused, Some(fault));
+            let remedy = "write the key as a word; put a value that begins with `{` or `[` in quotes";
+            return Err((ProblemKind::Syntax, "a key that is not text".to_owned(), remedy));
         }
     };
-    if let Some(first) = entries.iter().find(|entry| entry.key == key) {
-        let fault = Fault {
-            kind: ProblemKind::DuplicateKey,
-            at,
-            message: format!(
-                "the key `{}` stands here a second time; first on line {}",
-                shown(&key),
-                first.at.line
-            ),
-            remedy: "keep one of the two",
-        };
-        return (Pending::Refused, Some(fault));
+    if let Some(first) = seen.insert(key.clone(), node.at) {
+        let message = format!(
+            "the key `{}` stands here a second time; before on line {}",
+            shown(&key),
+            first.line
+        );
+        return Err((ProblemKind::DuplicateKey, message, "keep one of the two"));
     }
-    (Pending::Key(key, at), None)
+    Ok(key)
 }
 
 /// The weight of a node without what it holds.

@@ -1,11 +1,15 @@
 //! Channels: a click must lead to one channel, and an app or secret to one organisation.
 
+use std::collections::BTreeSet;
+
 use super::{Complaint, ProblemKind, View};
 use crate::config::{
-    ChannelConfig, FeishuConfig, FeishuMode, Kind, Platform, Secret, SlackConfig, SlackMode,
+    ChannelConfig, FeishuConfig, FeishuMode, IdentityScope, Kind, Platform, PlatformId, Secret, SlackConfig,
+    SlackMode, operator::identity_path,
 };
 
 pub(super) fn check(view: &View<'_>) {
+    one_open_id_for_two_apps(view);
     view.unique(
         "channels",
         "name",
@@ -27,6 +31,31 @@ pub(super) fn check(view: &View<'_>) {
                     slack_pair(view, (other, a), (index, channel, b));
                 }
                 _ => {}
+            }
+        }
+    }
+}
+
+/// Feishu gives a person another open_id in each app (reference of the platform: user identity), so one that stands for
+/// every channel of the kind matches on the channels of one app only.
+fn one_open_id_for_two_apps(view: &View<'_>) {
+    let app = |channel: &'_ ChannelConfig| match &channel.platform {
+        Platform::Feishu(feishu) => Some(feishu.app_id.clone()),
+        Platform::Slack(_) | Platform::Local => None,
+    };
+    let apps: BTreeSet<String> = view.channels().filter_map(app).collect();
+    if apps.len() < 2 {
+        return;
+    }
+    for (index, operator) in view.operators.iter().enumerate() {
+        for identity in operator.iter().flat_map(|operator| &operator.identities) {
+            if identity.scope == IdentityScope::Kind(Kind::Feishu)
+                && matches!(identity.id, PlatformId::FeishuOpen(_))
+            {
+                view.warn(
+                    &identity_path(index, "feishu"),
+                    "an open_id (`ou_…`) holds in one app, and there are several: write it under the name of a channel, or use the union_id (`on_…`)",
+                );
             }
         }
     }
@@ -122,7 +151,7 @@ fn feishu_pair(
                 verification_token: tb,
             },
         ) => ka.same_as(kb) && ta.same_as(tb),
-        (FeishuMode::LongConnection, FeishuMode::LongConnection) => true,
+        (FeishuMode::LongConnection { .. }, FeishuMode::LongConnection { .. }) => true,
         _ => false,
     };
     if !same_mode || !a.app_secret.same_as(&b.app_secret) || a.base_url != b.base_url {

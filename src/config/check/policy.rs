@@ -252,6 +252,7 @@ fn quorum_is_met(view: &View<'_>, asking: &Asking<'_>) {
                 break;
             }
         }
+        owners_leave_enough(view, asking, org, quorum, &persons);
         for person in persons {
             if !can_answer(view, person, org, &named) {
                 let message = format!(
@@ -279,6 +280,30 @@ fn quorum_is_met(view: &View<'_>, asking: &Asking<'_>) {
             shown(org)
         );
         view.warn(&format!("{}.channels", asking.path), message);
+    }
+}
+
+/// Whoever runs an agent may not approve its calls: without that person the quorum must still be in reach.
+fn owners_leave_enough(view: &View<'_>, asking: &Asking<'_>, org: &str, quorum: u32, persons: &[&Operator]) {
+    let allowed = asking
+        .own
+        .self_approval
+        .or(asking.fallback.self_approval)
+        .unwrap_or(false);
+    let others = u32::try_from(persons.len()).unwrap_or(u32::MAX).saturating_sub(1);
+    if allowed || quorum <= others || persons.is_empty() {
+        return;
+    }
+    for token in view.tokens.iter().flatten().filter(|token| token.org == org) {
+        if let Some(owner) = &token.owner
+            && persons.iter().any(|person| person.is_called(owner))
+        {
+            let message = format!(
+                "the owner of the token `{}` may not approve its calls, and without that person only {others} of the {quorum} needed could",
+                token.name
+            );
+            view.warn(&format!("{}.quorum", asking.path), message);
+        }
     }
 }
 

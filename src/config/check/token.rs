@@ -19,6 +19,17 @@ pub(super) fn check(view: &View<'_>) {
         if let Some(owner) = &token.owner {
             owner_is_known(view, index, owner, &token.org);
         }
+        if token.role == Role::Agent
+            && view.channels_whole
+            && view.channels().next().is_some()
+            && !view.channels().any(|channel| channel.org == token.org)
+        {
+            let message = format!(
+                "no channel is of the organisation `{}`: calls that need a person are denied",
+                token.org
+            );
+            view.warn(&format!("auth.tokens[{index}]"), message);
+        }
     }
 }
 
@@ -67,7 +78,11 @@ fn secrets_of(platform: &Platform) -> Vec<&Secret> {
             } => {
                 vec![&feishu.app_secret, encrypt_key, verification_token]
             }
-            FeishuMode::LongConnection => vec![&feishu.app_secret],
+            FeishuMode::LongConnection { verification_token } => {
+                let mut secrets = vec![&feishu.app_secret];
+                secrets.extend(verification_token);
+                secrets
+            }
         },
         Platform::Slack(slack) => {
             let mut secrets = vec![&slack.bot_token];
@@ -104,17 +119,8 @@ fn speaks_for(view: &View<'_>, index: usize, id: &str, org: &str) {
 
 /// An owner who is nobody's handle is never found to be the voter: self-approval by that person would go unnoticed.
 fn owner_is_known(view: &View<'_>, index: usize, owner: &str, org: &str) {
-    let email = owner.to_lowercase();
-    let is_owner = |operator: &&crate::config::Operator| {
-        operator.id == owner
-            || operator.email.as_deref() == Some(email.as_str())
-            || operator
-                .identities
-                .iter()
-                .any(|identity| identity.id.as_str() == owner)
-    };
     let key = format!("auth.tokens[{index}].owner");
-    match view.operators().find(is_owner) {
+    match view.operators().find(|operator| operator.is_called(owner)) {
         None if view.operators_whole => view.warn(
             &key,
             "names no operator: if the owner is one under another name, self-approval is not noticed",

@@ -38,7 +38,7 @@ const KEYS_AND_VALUES: &[Case] = &[
     ("server: {listen", "job: {lease: 0s}\nserver: {listen", BadValue, "job.lease", 1),
     ("  - name: pay\n", "  - name: pay/../x\n", BadValue, "channels[1].name", 22),
     ("    email: dana@example.com\n", "    email: dana\n", BadValue, "operators[0].email", 10),
-    ("  - id: dana\n", "  - id: dana\n    id: mira\n", DuplicateKey, "", 10),
+    ("  - id: dana\n", "  - id: dana\n    id: mira\n", DuplicateKey, "operators[0]", 10),
     ("127.0.0.1:8460", "'::8080'", BadValue, "server.listen", 1),
     ("127.0.0.1:8460", "8080", WrongType, "server.listen", 1),
 ];

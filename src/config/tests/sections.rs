@@ -221,6 +221,21 @@ fn what_is_odd_is_told_of() {
             "public_url: 'http://gate.example.com', listen: 127",
             "server.public_url",
         ),
+        (
+            "      role: agent\n",
+            "      role: agent\n      owner: Dana@example.com\n",
+            "policy.rules[0].quorum",
+        ),
+        (
+            "      role: agent\n",
+            "      role: agent\n      org: default\n      owner: noor\n",
+            "policy.rules[0].quorum",
+        ),
+        (
+            "    channel: C0123456789\n",
+            "    channel: C0123456789\n    app_token: {env: UNSET}\n",
+            "channels[0].app_token",
+        ),
         ("[ops, desk]", "[pay]", "policy.confirm.approvers"),
     ] {
         let warnings = loaded(&super::spoilt(from, to)).warnings;
@@ -286,4 +301,23 @@ fn the_public_address_has_no_slash_at_its_end() {
         let text = super::spoilt("listen: 127", &format!("public_url: '{bad}', listen: 127"));
         assert_eq!(refusal(&text).key, "server.public_url", "{bad}");
     }
+}
+
+#[test]
+fn an_open_id_holds_in_one_app() {
+    let two = super::spoilt(
+        "  - {name: desk, kind: local}\n",
+        "  - {name: desk, kind: local}\n  - {name: b, kind: feishu, mode: long_connection, app_id: cli_b, app_secret: s, chat_id: oc_b}\n",
+    );
+    let warned = |id: &str| {
+        let text = two.replace(
+            "{slack: U024BE7LH}",
+            &format!("{{slack: U024BE7LH, feishu: {id}}}"),
+        );
+        loaded(&text)
+            .warnings
+            .iter()
+            .any(|warning| warning.key == "operators[0].identities.feishu")
+    };
+    assert!(warned("ou_1") && !warned("on_1") && !warned("dana01"));
 }
