@@ -232,7 +232,8 @@ mod tests {
     #[test]
     fn every_kind_of_tampering_names_its_place() {
         let (head, events) = chain(5);
-        let cases: [(&str, Box<dyn Fn(&mut Vec<Sealed>)>, i64); 7] = [
+        type Tamper = Box<dyn Fn(&mut Vec<Sealed>)>;
+        let cases: [(&str, Tamper, i64); 7] = [
             ("edited", Box::new(|e| e[1].actor = "operator:eve".into()), 2),
             ("edited", Box::new(|e| e[1].data = r#"{"n":9}"#.into()), 2),
             (

@@ -149,7 +149,7 @@ fn a_click_that_does_not_belong_to_its_card_changes_nothing() {
         }),
         (Refusal::OutdatedCard, |d| clicked(d).revision = 0),
         (Refusal::UnknownOperator, |d| {
-            d.ballot = Ballot::Stranger("U999".into())
+            d.ballot = Ballot::Stranger("U999".into());
         }),
     ];
     for (expected, twist) in cases {

@@ -10,6 +10,8 @@ pub mod notice;
 pub mod phrase;
 pub mod plan;
 pub mod record;
+#[cfg(test)]
+mod record_tests;
 pub mod registry;
 pub mod sender;
 

@@ -1,0 +1,284 @@
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use gatepost_channel::Decision::Approve;
+use gatepost_channel::{Failure, MessageRef};
+
+use super::claim::{Claim, Claimed};
+use super::record::{Record, Sent};
+use crate::confirmation::create::Created;
+use crate::confirmation::fixture::{World, terms};
+use crate::confirmation::{DeliveryState, Status};
+use crate::ids::{ConfirmationId, OutboxId, WorkerId};
+
+fn fresh(world: &mut World) -> ConfirmationId {
+    let create = world.pay(terms(1), &[]);
+    match world.memory.run(&create) {
+        Created::Fresh(dossier) => dossier.confirmation.id,
+        other => panic!("{other:?}"),
+    }
+}
+
+fn claim(world: &mut World) -> Vec<Claimed> {
+    let claim = Claim {
+        worker: WorkerId::fresh(&world.ids),
+        lease: Duration::from_secs(45),
+        limit: 10,
+        room: BTreeMap::new(),
+    };
+    world.memory.run(&claim)
+}
+
+fn record(world: &mut World, claimed: &Claimed, sent: Sent) {
+    world.memory.run(&Record {
+        id: claimed.item.id.clone(),
+        fence: claimed.item.fence,
+        sent,
+    });
+}
+
+fn place(name: &str) -> MessageRef {
+    MessageRef {
+        chat: "chat".into(),
+        message: name.into(),
+    }
+}
+
+fn gone() -> Failure {
+    Failure::Target {
+        why: "channel_not_found".into(),
+    }
+}
+
+fn states(world: &World, id: &ConfirmationId) -> Vec<DeliveryState> {
+    world.row(id).deliveries.iter().map(|card| card.state).collect()
+}
+
+#[test]
+fn a_card_is_claimed_by_one_sender_and_stands_where_it_was_posted() {
+    let mut world = World::default();
+    let id = fresh(&mut world);
+    let claimed = claim(&mut world);
+    assert_eq!(claimed.len(), 2);
+    assert!(
+        claim(&mut world).is_empty(),
+        "what is leased is not claimed again"
+    );
+    assert_eq!(
+        states(&world, &id),
+        [DeliveryState::Sending; 2],
+        "a post that begins is on record before it is made"
+    );
+    for (n, one) in claimed.iter().enumerate() {
+        record(&mut world, one, Sent::Posted(place(&n.to_string()), 1));
+    }
+    assert_eq!(states(&world, &id), [DeliveryState::Posted; 2]);
+    assert!(world.memory.outbox.is_empty());
+}
+
+#[test]
+fn a_decision_during_a_post_is_shown_by_an_edit() {
+    let mut world = World::default();
+    let id = fresh(&mut world);
+    let claimed = claim(&mut world);
+    world.click(&id, 0, "dana", Approve);
+    assert_eq!(
+        world.row(&id).confirmation.state.status(),
+        Status::Approved,
+        "the click came before the post's answer"
+    );
+    record(&mut world, &claimed[1], Sent::Posted(place("b"), 1));
+    world.memory.now.0 += 60_000;
+    let again = claim(&mut world);
+    let edit = again
+        .iter()
+        .find(|one| one.item.id == claimed[1].item.id)
+        .expect("the card is brought up to date");
+    let edition = world.row(&id).confirmation.edition;
+    record(
+        &mut world,
+        edit,
+        Sent::Edited {
+            edition,
+            done: vec![place("b")],
+            failed: vec![],
+        },
+    );
+    let card = world
+        .row(&id)
+        .deliveries
+        .iter()
+        .find(|card| OutboxId::of_card(&card.id) == edit.item.id)
+        .expect("there");
+    assert_eq!(card.state, DeliveryState::Settled);
+    assert!(!world.memory.outbox.contains_key(&edit.item.id));
+}
+
+#[test]
+fn refused_everywhere_ends_the_request_at_once_and_refused_somewhere_does_not() {
+    let mut world = World::default();
+    let id = fresh(&mut world);
+    let claimed = claim(&mut world);
+    record(&mut world, &claimed[0], Sent::PostFailed(gone()));
+    assert_eq!(world.row(&id).confirmation.state.status(), Status::Pending);
+    record(
+        &mut world,
+        &claimed[1],
+        Sent::PostFailed(Failure::Setup {
+            why: "invalid_auth".into(),
+        }),
+    );
+    assert_eq!(world.row(&id).confirmation.state.status(), Status::Undeliverable);
+    assert_eq!(
+        world
+            .memory
+            .kinds()
+            .iter()
+            .filter(|kind| **kind == "delivery.failed")
+            .count(),
+        2
+    );
+    assert!(world.memory.outbox.is_empty(), "nothing is left to send");
+}
+
+#[test]
+fn a_temporary_failure_waits_as_told_and_tries_again() {
+    let mut world = World::default();
+    let id = fresh(&mut world);
+    let claimed = claim(&mut world);
+    let after = Some(Duration::from_secs(7));
+    record(
+        &mut world,
+        &claimed[0],
+        Sent::PostFailed(Failure::Retry {
+            after,
+            why: "ratelimited".into(),
+        }),
+    );
+    assert_eq!(states(&world, &id)[0], DeliveryState::Queued);
+    assert!(claim(&mut world).is_empty());
+    world.memory.now.0 += 7_000;
+    assert_eq!(claim(&mut world).len(), 1);
+}
+
+#[test]
+fn an_unknown_post_is_repeated_once_and_stays_recognisable() {
+    let mut world = World::default();
+    let id = fresh(&mut world);
+    for _ in 0..2 {
+        let claimed = claim(&mut world);
+        let first = claimed
+            .iter()
+            .find(|one| one.item.id == OutboxId::of_card(&world.row(&id).deliveries[0].id))
+            .expect("due")
+            .clone();
+        record(&mut world, &first, Sent::PostUnknown("timeout".into()));
+        world.memory.now.0 += 5_000;
+    }
+    let row = OutboxId::of_card(&world.row(&id).deliveries[0].id);
+    assert!(!world.memory.outbox.contains_key(&row), "no third card is risked");
+    assert_eq!(states(&world, &id)[0], DeliveryState::Sending);
+    world.click(&id, 0, "dana", Approve);
+    assert_eq!(
+        world.row(&id).confirmation.state.status(),
+        Status::Approved,
+        "a card that stands all the same can be answered"
+    );
+}
+
+#[test]
+fn a_sender_that_died_leaves_its_rows_to_the_next() {
+    let mut world = World::default();
+    let id = fresh(&mut world);
+    let dead = claim(&mut world);
+    world.memory.now.0 += 45_000;
+    let alive = claim(&mut world);
+    assert_eq!(alive.len(), 2);
+    record(&mut world, &alive[0], Sent::Posted(place("new"), 1));
+    record(&mut world, &dead[0], Sent::Posted(place("old"), 1));
+    let card = world
+        .row(&id)
+        .deliveries
+        .iter()
+        .find(|card| OutboxId::of_card(&card.id) == alive[0].item.id)
+        .expect("there");
+    assert!(
+        card.standing.len() <= 2 && !card.standing.is_empty(),
+        "both messages lead to the same request"
+    );
+}
+
+#[test]
+fn a_failed_edit_never_undoes_a_decision() {
+    let mut world = World::default();
+    let id = world.asked(terms(1), &[]);
+    world.memory.outbox.clear();
+    world.click(&id, 0, "dana", Approve);
+    world.memory.now.0 += 1_000;
+    for one in claim(&mut world) {
+        let dossier = one.dossier.as_ref().expect("a card has a request");
+        let card = dossier
+            .deliveries
+            .iter()
+            .find(|card| OutboxId::of_card(&card.id) == one.item.id)
+            .expect("there");
+        let at = card.standing[0].at.clone();
+        let failure = Failure::Gone {
+            why: "message_not_found".into(),
+        };
+        record(
+            &mut world,
+            &one,
+            Sent::Edited {
+                edition: 2,
+                done: vec![],
+                failed: vec![(at, failure)],
+            },
+        );
+    }
+    assert_eq!(world.row(&id).confirmation.state.status(), Status::Approved);
+    assert_eq!(states(&world, &id), [DeliveryState::Settled; 2]);
+    assert!(world.memory.outbox.is_empty());
+}
+
+#[test]
+fn no_channel_is_written_to_faster_than_it_takes() {
+    let mut world = World::default();
+    for _ in 0..5 {
+        fresh(&mut world);
+    }
+    let pace = gatepost_channel::Pace {
+        burst: 2,
+        every: Duration::from_secs(1),
+    };
+    let room = |free| BTreeMap::from([("chat-a".into(), (free, pace)), ("chat-b".into(), (10, pace))]);
+    let claim = |free, world: &mut World| {
+        let claim = Claim {
+            worker: WorkerId::fresh(&world.ids),
+            lease: Duration::from_secs(45),
+            limit: 100,
+            room: room(free),
+        };
+        world.memory.run(&claim)
+    };
+    let first = claim(2, &mut world);
+    let on = |claimed: &[Claimed], channel: &str| {
+        claimed
+            .iter()
+            .filter(|one| one.item.channel.as_str() == channel)
+            .count()
+    };
+    assert_eq!(
+        (on(&first, "chat-a"), on(&first, "chat-b")),
+        (2, 5),
+        "a slow channel holds no other one up"
+    );
+    world.memory.now.0 += 1_000;
+    assert_eq!(on(&claim(1, &mut world), "chat-a"), 1);
+    world.memory.now.0 += 10_000;
+    assert_eq!(
+        on(&claim(2, &mut world), "chat-a"),
+        2,
+        "what was put off is not lost"
+    );
+}
