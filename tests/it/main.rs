@@ -9,5 +9,6 @@
     reason = "a test drives real time, real tasks and real clients, and a broken expectation ends it"
 )]
 
+mod channels;
 mod fakes_selftest;
 mod support;
