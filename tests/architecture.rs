@@ -394,6 +394,36 @@ fn no_migration_changes_after_its_checksum_was_written() {
     keep("migrations/CHECKSUMS", &breaches);
 }
 
+/// deny.toml says the same and more; this holds where cargo-deny is not installed.
+#[test]
+fn the_lock_file_holds_one_tls_provider_and_one_source() {
+    let lock = fs::read_to_string(root().join("Cargo.lock")).expect("a lock file");
+    let banned = ["openssl", "openssl-sys", "native-tls", "aws-lc-rs", "aws-lc-sys"];
+    let values = |key: &str| {
+        let prefix = format!("{key} = \"");
+        let found = lock
+            .lines()
+            .filter_map(move |line| line.strip_prefix(&prefix)?.strip_suffix('"'));
+        found.collect::<BTreeSet<&str>>()
+    };
+    let names = values("name");
+    assert!(
+        names.contains("ring") && names.contains("gatepost"),
+        "the lock file is read"
+    );
+    let present: Vec<_> = banned
+        .into_iter()
+        .filter(|name| names.contains(name))
+        .map(str::to_owned)
+        .collect();
+    keep("a second TLS provider in Cargo.lock", &present);
+    let sources: Vec<_> = values("source").into_iter().map(str::to_owned).collect();
+    assert!(
+        sources.len() == 1 && sources[0].starts_with("registry+"),
+        "crates from elsewhere: {sources:?}"
+    );
+}
+
 #[test]
 fn the_reader_of_this_file_reads_right() {
     assert_eq!(named_rooms("use crate::gate::Digest;"), ["gate"]);
