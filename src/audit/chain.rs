@@ -197,6 +197,8 @@ mod tests {
     use crate::audit::Actor;
     use crate::ids::SeededIds;
 
+    type Tamper = Box<dyn Fn(&mut Vec<Sealed>)>;
+
     fn chain(length: i64) -> (ChainHead, Vec<Sealed>) {
         let ids = SeededIds::default();
         let org = Org::from("acme");
@@ -232,7 +234,6 @@ mod tests {
     #[test]
     fn every_kind_of_tampering_names_its_place() {
         let (head, events) = chain(5);
-        type Tamper = Box<dyn Fn(&mut Vec<Sealed>)>;
         let cases: [(&str, Tamper, i64); 7] = [
             ("edited", Box::new(|e| e[1].actor = "operator:eve".into()), 2),
             ("edited", Box::new(|e| e[1].data = r#"{"n":9}"#.into()), 2),
