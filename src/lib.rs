@@ -11,6 +11,7 @@
 //! - [`callback`]: intake of platform callbacks: verify, decide, answer in time.
 //! - [`storage`]: whole transactions on SQLite and PostgreSQL; the only room that knows SQL.
 //! - [`config`]: what the operator wrote.
+//! - [`http`], [`telemetry`]: the outside: the API, log lines and metrics.
 //! - [`clock`], [`ids`], [`lifecycle`]: time, chance and tasks as parameters.
 
 pub mod audit;
@@ -21,7 +22,9 @@ pub mod confirmation;
 pub mod delivery;
 pub mod gate;
 pub mod gatekeeper;
+pub mod http;
 pub mod ids;
 pub mod job;
 pub mod lifecycle;
 pub mod storage;
+pub mod telemetry;

@@ -3,11 +3,13 @@
 //!
 //! Nothing here knows a platform's form, and nothing decides who may do what: the deciding transaction does.
 
-use std::sync::Arc;
+use std::collections::BTreeMap;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use gatepost_channel::{
-    Click, Decision, HttpAnswer, Inert, MessageRef, Opened, RawRequest, Reply, ReplyTone, Verified, Webhook,
+    Click, Decision, HttpAnswer, Inert, MessageRef, Opened, RawRequest, Reply, ReplyTone, UtcMillis,
+    Verified, Webhook,
 };
 use tracing::{debug, info, warn};
 
@@ -17,7 +19,7 @@ use crate::delivery::button::token_hash;
 use crate::delivery::notice::QueueNotice;
 use crate::delivery::registry::Listed;
 use crate::gatekeeper::Gatekeeper;
-use crate::ids::OutboxId;
+use crate::ids::{ChannelName, OutboxId};
 use crate::storage::ReplayKey;
 
 pub mod reply;
@@ -30,12 +32,26 @@ const DECIDE_WITHIN: Duration = Duration::from_millis(2_200);
 pub struct Intake {
     gatekeeper: Gatekeeper,
     clock: Arc<dyn Clock>,
+    last_click: Arc<Mutex<BTreeMap<ChannelName, UtcMillis>>>,
 }
 
 impl Intake {
     /// An intake for all channels.
     pub fn new(gatekeeper: Gatekeeper, clock: Arc<dyn Clock>) -> Self {
-        Self { gatekeeper, clock }
+        Self {
+            gatekeeper,
+            clock,
+            last_click: Arc::default(),
+        }
+    }
+
+    /// When somebody last clicked on a channel, by this process.
+    pub fn last_click(&self, channel: &ChannelName) -> Option<UtcMillis> {
+        self.last_click
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .get(channel)
+            .copied()
     }
 
     /// Answers one callback that came to the address of this channel. The body is already capped.
@@ -106,6 +122,10 @@ impl Intake {
                 .write(draft.on(listed.name.as_str()).with("reason", "unknown_chat"));
             return self.say(listed, webhook, click, "unknown_chat", ReplyTone::Error, None);
         };
+        self.last_click
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(home.name.clone(), self.clock.now());
         let decide = self.decide(home, click, replay);
         match tokio::time::timeout(DECIDE_WITHIN, self.gatekeeper.store().run(decide)).await {
             Ok(Ok(decided)) => self.answer(home, webhook, click, decided).await,

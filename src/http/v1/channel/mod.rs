@@ -1,0 +1,6 @@
+//! Channels over HTTP: callbacks of platforms, health and test cards for admins.
+
+pub mod callback;
+pub mod list;
+pub mod test;
+pub mod throttle;

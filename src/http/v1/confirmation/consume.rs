@@ -1,0 +1,62 @@
+//! `POST /api/confirmations/{id}/consume`: for a client of the API, the only answer that permits an execution.
+
+use axum::Json;
+use axum::extract::State;
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use crate::clock::rfc3339;
+use crate::confirmation::consume::NotGranted;
+use crate::gate::{Digest, ToolName};
+use crate::http::Api;
+use crate::http::auth::Agent;
+use crate::http::body::Members;
+use crate::http::problem::{Code, Problem};
+use crate::http::v1::{RequestId, raw};
+
+/// The permit, just consumed.
+#[derive(Debug, Serialize)]
+pub struct Granted {
+    permit: String,
+    args_digest: Digest,
+    tool_args: Box<RawValue>,
+    expires_at: String,
+}
+
+/// Consumes it, once.
+pub async fn handle(
+    State(api): State<Api>,
+    agent: Agent,
+    RequestId(id): RequestId,
+    mut members: Members,
+) -> Result<Json<Granted>, Problem> {
+    let tool: ToolName = members.required("tool_name")?.parse()?;
+    let args = members.arguments("tool_args")?;
+    members.finish()?;
+    let digest = Digest::of(&tool, &args);
+    match api.gatekeeper().consume(&agent.caller, &id, digest).await? {
+        Ok(granted) => Ok(Json(Granted {
+            permit: granted.permit.to_string(),
+            args_digest: granted.digest,
+            tool_args: raw(granted.args)?,
+            expires_at: rfc3339(granted.expires_at),
+        })),
+        Err(why) => Err(refused(why)),
+    }
+}
+
+fn refused(why: NotGranted) -> Problem {
+    match why {
+        NotGranted::NotFound => Problem::not_found(),
+        NotGranted::NotApproved(status) => Problem::new(Code::NotApproved)
+            .because(format!("the request is {}", status.as_str()))
+            .with("confirmation_status", status.as_str()),
+        NotGranted::ArgsChanged => {
+            Problem::new(Code::ArgsChanged).because("the permit stays usable for the approved call")
+        }
+        NotGranted::AlreadyConsumed => Problem::new(Code::AlreadyConsumed),
+        NotGranted::PermitExpired => Problem::new(Code::PermitExpired),
+        NotGranted::NotAuthorised => Problem::new(Code::VotersNotAuthorised),
+        NotGranted::DeniedByRule => Problem::new(Code::DeniedByRule),
+    }
+}

@@ -1,0 +1,207 @@
+//! Confirmation requests over HTTP: how one looks from outside, and for whom the arguments are whole.
+
+use gatepost_channel::Decision;
+use serde::Serialize;
+use serde_json::value::RawValue;
+
+use super::super::problem::{Code, Problem};
+use super::raw;
+use crate::clock::rfc3339;
+use crate::confirmation::{
+    Asked, Confirmation, Delivery, DeliveryState, Dossier, Ledger, Outcome, Status, Vote,
+};
+use crate::gate::{Digest, shown_canonical};
+
+pub mod cancel;
+pub mod consume;
+pub mod create;
+pub mod list;
+pub mod outcome;
+pub mod respond;
+pub mod show;
+
+/// How much of the arguments somebody sees.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Eyes {
+    /// Whoever asked, and, as an audited act, who may decide: the canonical form as it was asked.
+    Full,
+    /// Everybody else: what rules hide is hidden.
+    Redacted,
+}
+
+/// A request as the API shows it. Members that hold nothing are `null`.
+#[derive(Debug, Serialize)]
+pub struct View {
+    id: String,
+    org: String,
+    status: Status,
+    tool_name: String,
+    tool_args: Box<RawValue>,
+    /// Whether `tool_args` may hide something.
+    tool_args_redacted: bool,
+    args_digest: Digest,
+    token: String,
+    agent_id: Option<String>,
+    session_id: Option<String>,
+    tool_call_id: Option<String>,
+    requester: Option<String>,
+    job_id: Option<String>,
+    rule: Option<String>,
+    reason: Option<String>,
+    quorum: u32,
+    created_at: String,
+    expires_at: String,
+    decided_at: Option<String>,
+    consumed_at: Option<String>,
+    resumed_at: Option<String>,
+    executed_at: Option<String>,
+    outcome: Option<Outcome>,
+    votes: Vec<VoteView>,
+    deliveries: Vec<DeliveryView>,
+}
+
+#[derive(Debug, Serialize)]
+struct VoteView {
+    operator: String,
+    channel: Option<String>,
+    surface: String,
+    decision: Decision,
+    reason: Option<String>,
+    at: String,
+}
+
+#[derive(Debug, Serialize)]
+struct DeliveryView {
+    channel: String,
+    state: &'static str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    error: Option<String>,
+}
+
+/// Shows a request. Every field of the row is named here, so that a new one cannot be forgotten or slip out.
+pub fn view(dossier: Dossier, eyes: Eyes) -> Result<View, Problem> {
+    let Dossier {
+        confirmation,
+        votes,
+        deliveries,
+    } = dossier;
+    let Confirmation {
+        id,
+        org,
+        asked,
+        rule,
+        reason,
+        terms,
+        created_at,
+        expires_at,
+        state,
+        ledger,
+        revision: _,
+        edition: _,
+        version: _,
+    } = confirmation;
+    let Asked {
+        token,
+        tool,
+        args,
+        digest,
+        agent_id,
+        session_id,
+        tool_call_id,
+        requester,
+        metadata: _,
+        persons: _,
+        job,
+    } = asked;
+    let Ledger {
+        woken_at: _,
+        resumed_at,
+        executed_at,
+        outcome,
+    } = ledger;
+    let tool_args = match eyes {
+        Eyes::Full => args,
+        Eyes::Redacted => shown_canonical(&args, &terms.redact),
+    };
+    Ok(View {
+        id: id.to_string(),
+        org: org.0,
+        status: state.status(),
+        tool_name: tool.to_string(),
+        tool_args: raw(tool_args)?,
+        tool_args_redacted: eyes == Eyes::Redacted && !terms.redact.is_empty(),
+        args_digest: digest,
+        token: token.0,
+        agent_id,
+        session_id,
+        tool_call_id,
+        requester,
+        job_id: job.map(|job| job.to_string()),
+        rule,
+        reason,
+        quorum: terms.quorum,
+        created_at: rfc3339(created_at),
+        expires_at: rfc3339(expires_at),
+        decided_at: state.decided_at().map(rfc3339),
+        consumed_at: state.consumed().map(|(_, at)| rfc3339(at)),
+        resumed_at: resumed_at.map(rfc3339),
+        executed_at: executed_at.map(rfc3339),
+        outcome,
+        votes: votes.into_iter().map(vote).collect(),
+        deliveries: deliveries.into_iter().map(delivery).collect(),
+    })
+}
+
+fn vote(vote: Vote) -> VoteView {
+    let Vote {
+        person,
+        decision,
+        channel,
+        surface,
+        reason,
+        at,
+    } = vote;
+    VoteView {
+        operator: person.0,
+        channel: channel.map(|channel| channel.0),
+        surface,
+        decision,
+        reason,
+        at: rfc3339(at),
+    }
+}
+
+fn delivery(delivery: Delivery) -> DeliveryView {
+    let Delivery {
+        id: _,
+        channel,
+        state,
+        nonce: _,
+        token_hash: _,
+        approvable: _,
+        standing,
+        error,
+    } = delivery;
+    DeliveryView {
+        channel: channel.0,
+        state: match state {
+            // A post under way is still queued for who looks from outside, unless a card is known to stand.
+            DeliveryState::Sending if standing.is_empty() => "queued",
+            DeliveryState::Sending => "posted",
+            state => state.as_str(),
+        },
+        error,
+    }
+}
+
+/// The request is settled already: with the state that is stored.
+pub fn already_settled(dossier: &Dossier) -> Problem {
+    let state = &dossier.confirmation.state;
+    let problem = Problem::new(Code::AlreadySettled)
+        .because(format!("the request is {}", state.status().as_str()))
+        .with("confirmation_status", state.status().as_str());
+    match state.decided_at() {
+        Some(at) => problem.with("decided_at", rfc3339(at)),
+        None => problem,
+    }
+}
