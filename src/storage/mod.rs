@@ -17,12 +17,27 @@ use std::sync::Arc;
 
 use tokio::sync::oneshot;
 
+mod batch;
+#[cfg(test)]
+mod conformance;
+mod cursor;
+mod difference;
+mod gather;
 #[cfg(test)]
 pub mod memory;
+mod migrate;
+pub mod open;
 pub mod read;
+mod reader;
+mod rows;
+mod select;
+mod sql;
+mod sqlite;
 pub mod wake;
+mod wanted;
 pub mod workspace;
 
+pub use open::{ClockOffset, OpenError, Settings, open};
 pub use read::{AuditFilter, ConfirmationFilter, Counts, JobFilter, Page, Read, ReadError};
 pub use wake::{Wake, Wakes};
 pub use workspace::{

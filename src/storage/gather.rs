@@ -1,0 +1,313 @@
+//! From the rows that a backend found to what a workspace is made over. This file must not know SQL.
+
+use std::collections::{BTreeMap, HashSet};
+
+use gatepost_channel::UtcMillis;
+
+use super::rows::log::{HeadRow, ReplayMemory};
+use super::rows::request::{ConfirmationRow, DeliveryRow, VoteRow};
+use super::rows::work::{JobRow, OutboxRow};
+use super::rows::{id_of, parse};
+use super::{CallKey, Loaded, StoreError, Touches, TwinKey};
+use crate::confirmation::{Delivery, Dossier, State, Vote};
+use crate::delivery::OutboxItem;
+use crate::ids::{ConfirmationId, JobId, OutboxId};
+use crate::job::Job;
+
+/// What a row that was found is. The words stand in the loading statements.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Kind {
+    Confirmation,
+    Vote,
+    Delivery,
+    Job,
+    Outbox,
+    Head,
+    Replay,
+}
+
+impl Kind {
+    /// Reads the word.
+    pub(super) fn parse(word: &str) -> Option<Self> {
+        Some(match word {
+            "confirmation" => Self::Confirmation,
+            "vote" => Self::Vote,
+            "delivery" => Self::Delivery,
+            "job" => Self::Job,
+            "outbox" => Self::Outbox,
+            "chain_head" => Self::Head,
+            "replay" => Self::Replay,
+            _ => return None,
+        })
+    }
+}
+
+/// The ids that the store itself chose, by its clock; in the order in which they are served.
+#[derive(Debug, Default, Clone)]
+pub(super) struct Due {
+    pub(super) confirmations: Vec<String>,
+    pub(super) outbox: Vec<String>,
+    pub(super) runnable: Vec<String>,
+    pub(super) stranded: Vec<String>,
+}
+
+/// A request's rows, put together.
+#[derive(Debug, Default)]
+pub(super) struct Dossiers {
+    requests: Vec<ConfirmationRow>,
+    votes: BTreeMap<String, Vec<Result<Vote, StoreError>>>,
+    cards: BTreeMap<String, Vec<Result<Delivery, StoreError>>>,
+}
+
+impl Dossiers {
+    /// Takes a row of the three kinds.
+    pub(super) fn take(&mut self, kind: Kind, body: &str) -> Result<(), StoreError> {
+        match kind {
+            Kind::Confirmation => self.requests.push(parse("confirmation", body)?),
+            Kind::Vote => {
+                let row: VoteRow = parse("vote", body)?;
+                self.votes
+                    .entry(row.confirmation.clone())
+                    .or_default()
+                    .push(row.read());
+            }
+            Kind::Delivery => {
+                let row: DeliveryRow = parse("delivery", body)?;
+                self.cards
+                    .entry(row.confirmation.clone())
+                    .or_default()
+                    .push(row.read());
+            }
+            Kind::Job | Kind::Outbox | Kind::Head | Kind::Replay => {}
+        }
+        Ok(())
+    }
+
+    /// One dossier for each request, in the order in which the requests were taken; with its id, for the log.
+    pub(super) fn read(mut self) -> Vec<(String, Result<Dossier, StoreError>)> {
+        std::mem::take(&mut self.requests)
+            .into_iter()
+            .map(|row| {
+                let id = row.id.clone();
+                let dossier = self.dossier(row);
+                (id, dossier)
+            })
+            .collect()
+    }
+
+    fn dossier(&mut self, row: ConfirmationRow) -> Result<Dossier, StoreError> {
+        let votes = self.votes.remove(&row.id).unwrap_or_default();
+        let cards = self.cards.remove(&row.id).unwrap_or_default();
+        let mut votes = votes.into_iter().collect::<Result<Vec<_>, _>>()?;
+        votes.sort_by(|a, b| (a.at, &a.person).cmp(&(b.at, &b.person)));
+        let mut deliveries = cards.into_iter().collect::<Result<Vec<_>, _>>()?;
+        deliveries.sort_by(|a, b| a.id.cmp(&b.id));
+        Ok(Dossier {
+            confirmation: row.read()?,
+            votes,
+            deliveries,
+        })
+    }
+}
+
+/// What came of putting rows together.
+pub(super) struct Gathered {
+    /// For the workspace.
+    pub(super) loaded: Loaded,
+    /// Rows that make no sense and were passed over, because the store itself had chosen them.
+    pub(super) spoiled: Vec<String>,
+}
+
+/// Puts the rows of a batch together. A senseless row that an item named is an error; one that the store chose is passed over
+/// and logged, so that it does not stop the others.
+pub(super) fn gather(
+    touches: &Touches,
+    now: UtcMillis,
+    rows: &[(Kind, String)],
+    due: &Due,
+) -> Result<Gathered, StoreError> {
+    let mut sieve = Sieve::new(touches);
+    let mut loaded = Loaded {
+        now,
+        ..Loaded::default()
+    };
+    let mut dossiers = Dossiers::default();
+    for (kind, body) in rows {
+        match kind {
+            Kind::Confirmation | Kind::Vote | Kind::Delivery => {
+                let taken = dossiers.take(*kind, body);
+                sieve.keep(|| id_of(body), taken)?;
+            }
+            Kind::Job => {
+                let job = parse::<JobRow>("job", body).and_then(JobRow::read);
+                loaded.jobs.extend(sieve.keep(|| id_of(body), job)?);
+            }
+            Kind::Outbox => {
+                let item = parse::<OutboxRow>("outbox", body).and_then(OutboxRow::read);
+                loaded.outbox.extend(sieve.keep(|| id_of(body), item)?);
+            }
+            Kind::Head => loaded.heads.push(parse::<HeadRow>("chain_head", body)?.read()?),
+            Kind::Replay => loaded
+                .replays
+                .push(parse::<ReplayMemory>("replay", body)?.read()?),
+        }
+    }
+    for (id, dossier) in dossiers.read() {
+        loaded.dossiers.extend(sieve.keep(|| id, dossier)?);
+    }
+    name_calls(touches, &mut loaded);
+    name_twins(touches, &mut loaded);
+    choose(due, &mut loaded, &mut sieve);
+    Ok(Gathered {
+        loaded,
+        spoiled: sieve.spoiled,
+    })
+}
+
+/// Decides whether a senseless row is an error or is passed over.
+struct Sieve {
+    lenient: bool,
+    named: HashSet<String>,
+    spoiled: Vec<String>,
+}
+
+impl Sieve {
+    fn new(touches: &Touches) -> Self {
+        let named = touches.confirmations.iter().map(ConfirmationId::as_str);
+        let named = named.chain(touches.jobs.iter().map(JobId::as_str));
+        let named = named.chain(touches.outbox.iter().map(OutboxId::as_str));
+        Self {
+            lenient: chooses(touches),
+            named: named.map(str::to_owned).collect(),
+            spoiled: Vec::new(),
+        }
+    }
+
+    fn keep<T>(
+        &mut self,
+        id: impl FnOnce() -> String,
+        read: Result<T, StoreError>,
+    ) -> Result<Option<T>, StoreError> {
+        match read {
+            Ok(value) => Ok(Some(value)),
+            Err(error) if !self.lenient => Err(error),
+            Err(error) => {
+                let id = id();
+                if self.named.contains(&id) {
+                    return Err(error);
+                }
+                tracing::error!(%id, %error, "a row makes no sense and is passed over");
+                self.spoiled.push(id);
+                Ok(None)
+            }
+        }
+    }
+}
+
+/// Whether the store itself chooses rows for this batch.
+pub(super) const fn chooses(touches: &Touches) -> bool {
+    touches.due_confirmations + touches.due_outbox + touches.runnable_jobs + touches.stranded_jobs > 0
+}
+
+fn name_calls(touches: &Touches, loaded: &mut Loaded) {
+    if touches.calls.is_empty() {
+        return;
+    }
+    for Dossier { confirmation, .. } in &loaded.dossiers {
+        let asked = &confirmation.asked;
+        let Some(call) = &asked.tool_call_id else {
+            continue;
+        };
+        let key = CallKey {
+            org: confirmation.org.clone(),
+            token: asked.token.clone(),
+            session: asked.session_id.clone().unwrap_or_default(),
+            call: call.clone(),
+        };
+        if touches.calls.contains(&key) {
+            loaded.calls.push((key, confirmation.id.clone()));
+        }
+    }
+}
+
+fn name_twins(touches: &Touches, loaded: &mut Loaded) {
+    if touches.twins.is_empty() {
+        return;
+    }
+    let mut newest: BTreeMap<TwinKey, (UtcMillis, ConfirmationId)> = BTreeMap::new();
+    for Dossier { confirmation, .. } in &loaded.dossiers {
+        let open = match &confirmation.state {
+            State::Pending => true,
+            state @ State::Approved { .. } => state.consumed().is_none(),
+            State::Rejected { .. }
+            | State::Expired { .. }
+            | State::Cancelled { .. }
+            | State::Undeliverable { .. } => false,
+        };
+        let asked = &confirmation.asked;
+        let key = TwinKey {
+            org: confirmation.org.clone(),
+            token: asked.token.clone(),
+            session: asked.session_id.clone().unwrap_or_default(),
+            digest: *asked.digest.as_bytes(),
+        };
+        if !open || !touches.twins.contains(&key) {
+            continue;
+        }
+        let found = (confirmation.created_at, confirmation.id.clone());
+        let newest = newest.entry(key).or_insert_with(|| found.clone());
+        if *newest < found {
+            *newest = found;
+        }
+    }
+    loaded
+        .twins
+        .extend(newest.into_iter().map(|(key, (_, id))| (key, id)));
+}
+
+/// Lists what the store chose, as far as it could be read.
+fn choose(due: &Due, loaded: &mut Loaded, sieve: &mut Sieve) {
+    let requests: HashSet<&str> = loaded
+        .dossiers
+        .iter()
+        .map(|d| d.confirmation.id.as_str())
+        .collect();
+    let jobs: HashSet<&str> = loaded.jobs.iter().map(|job: &Job| job.id.as_str()).collect();
+    let outbox: BTreeMap<&str, &OutboxItem> = loaded
+        .outbox
+        .iter()
+        .map(|item| (item.id.as_str(), item))
+        .collect();
+    let due_confirmations = due
+        .confirmations
+        .iter()
+        .filter(|id| requests.contains(id.as_str()));
+    let due_confirmations = due_confirmations
+        .filter_map(|id| ConfirmationId::parse(id).ok())
+        .collect();
+    let known = |ids: &[String]| -> Vec<JobId> {
+        let known = ids.iter().filter(|id| jobs.contains(id.as_str()));
+        known.filter_map(|id| JobId::parse(id).ok()).collect()
+    };
+    let (runnable, stranded) = (known(&due.runnable), known(&due.stranded));
+    let mut due_outbox = Vec::new();
+    for id in &due.outbox {
+        let Some(item) = outbox.get(id.as_str()) else {
+            continue;
+        };
+        if item
+            .confirmation
+            .as_ref()
+            .is_none_or(|id| requests.contains(id.as_str()))
+        {
+            due_outbox.push(item.id.clone());
+        } else {
+            // Its request makes no sense: neither does sending it.
+            sieve.spoiled.push(id.clone());
+        }
+    }
+    loaded.due_confirmations = due_confirmations;
+    loaded.due_outbox = due_outbox;
+    loaded.runnable_jobs = runnable;
+    loaded.stranded_jobs = stranded;
+}

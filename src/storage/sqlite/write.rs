@@ -1,0 +1,83 @@
+//! Writing the difference: one statement for each list that is not empty, each over one JSON array.
+
+use std::sync::LazyLock;
+
+use sqlx::sqlite::SqliteConnection;
+
+use super::fault;
+use crate::storage::Changes;
+use crate::storage::batch::Fault;
+use crate::storage::difference::{Step, puts};
+use crate::storage::rows::log::{EventRow, HeadRow, ReplayMemory};
+use crate::storage::rows::request::{ConfirmationRow, DeliveryRow, VoteRow};
+use crate::storage::rows::work::{JobRow, OutboxRow};
+use crate::storage::sql::{HEAD_MOVES, OUTBOX_REPLACES};
+
+/// The one UPDATE of a request. What leaves `pending` leaves it here, under the bound that its new state needs; anything else
+/// keeps its status. `$2` is the clock of the batch.
+const CHANGE_CONFIRMATIONS: &str = "UPDATE confirmation SET
+    status = new.status, decided_at = new.decided_at, permit = new.permit, consumed_at = new.consumed_at, woken_at = new.woken_at,
+    resumed_at = new.resumed_at, executed_at = new.executed_at, outcome = new.outcome, revision = new.revision,
+    edition = new.edition, version = new.version
+  FROM (SELECT value->>'id' AS id, value->>'stored' AS stored, value->>'settles' AS settles, value->>'status' AS status,
+      value->>'decided_at' AS decided_at, value->>'permit' AS permit, value->>'consumed_at' AS consumed_at,
+      value->>'woken_at' AS woken_at, value->>'resumed_at' AS resumed_at, value->>'executed_at' AS executed_at,
+      value->>'outcome' AS outcome, value->>'revision' AS revision, value->>'edition' AS edition, value->>'version' AS version
+    FROM json_each($1)) AS new
+  WHERE confirmation.id = new.id AND confirmation.version = new.stored AND CASE
+    WHEN NOT new.settles THEN confirmation.status = new.status
+    WHEN new.status = 'expired' THEN confirmation.status = 'pending' AND confirmation.expires_at <= $2
+    WHEN new.status = 'undeliverable' THEN confirmation.status = 'pending'
+    ELSE confirmation.status = 'pending' AND confirmation.expires_at > $2 END";
+/// A job is changed only from the version that was read.
+const CHANGE_JOBS: &str = "UPDATE job SET
+    status = new.body->>'status', worker = new.body->>'worker', lease_until = new.body->>'lease_until',
+    wait_reason = new.body->>'wait_reason', resume_movement = new.body->>'resume_movement', result = new.body->>'result',
+    movement = new.body->>'movement', waiting_on = new.body->>'waiting_on', confirmations = new.body->>'confirmations',
+    memory = new.body->>'memory', priority = new.body->>'priority', attempts = new.body->>'attempts',
+    run_at = new.body->>'run_at', due_at = new.body->>'due_at', fence = new.body->>'fence',
+    updated_at = new.body->>'updated_at', version = new.body->>'version'
+  FROM (SELECT value->>'id' AS id, value->>'stored' AS stored, value AS body FROM json_each($1)) AS new
+  WHERE job.id = new.id AND job.version = new.stored";
+const CHANGE_DELIVERIES: &str = "UPDATE delivery SET
+    state = new.body->>'state', nonce = new.body->>'nonce', token_hash = new.body->>'token_hash',
+    approvable = new.body->>'approvable', standing = new.body->>'standing', error = new.body->>'error'
+  FROM (SELECT value->>'id' AS id, value AS body FROM json_each($1)) AS new
+  WHERE delivery.id = new.id";
+const REMOVE_OUTBOX: &str = "DELETE FROM outbox WHERE id IN (SELECT value FROM json_each($1))";
+static PUT_OUTBOX: LazyLock<String> =
+    LazyLock::new(|| format!("{} {}", OutboxRow::SQLITE_INSERT, OUTBOX_REPLACES));
+static MOVE_HEADS: LazyLock<String> = LazyLock::new(|| format!("{} {}", HeadRow::SQLITE_INSERT, HEAD_MOVES));
+
+/// Writes everything.
+pub(super) async fn write(connection: &mut SqliteConnection, changes: &Changes) -> Result<(), Fault> {
+    for put in puts(changes) {
+        let mut query = sqlx::query(statement(put.step)).bind(put.set.as_str());
+        if put.step.judges() {
+            query = query.bind(changes.now.0);
+        }
+        let done = query
+            .execute(&mut *connection)
+            .await
+            .map_err(|error| fault(&error))?;
+        put.check(done.rows_affected())?;
+    }
+    Ok(())
+}
+
+fn statement(step: Step) -> &'static str {
+    match step {
+        Step::InsertJobs => JobRow::SQLITE_INSERT,
+        Step::InsertConfirmations => ConfirmationRow::SQLITE_INSERT,
+        Step::ChangeConfirmations => CHANGE_CONFIRMATIONS,
+        Step::ChangeJobs => CHANGE_JOBS,
+        Step::InsertVotes => VoteRow::SQLITE_INSERT,
+        Step::InsertDeliveries => DeliveryRow::SQLITE_INSERT,
+        Step::ChangeDeliveries => CHANGE_DELIVERIES,
+        Step::PutOutbox => &PUT_OUTBOX,
+        Step::RemoveOutbox => REMOVE_OUTBOX,
+        Step::InsertReplays => ReplayMemory::SQLITE_INSERT,
+        Step::InsertEvents => EventRow::SQLITE_INSERT,
+        Step::MoveHeads => &MOVE_HEADS,
+    }
+}

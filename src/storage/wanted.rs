@@ -1,0 +1,53 @@
+//! What a batch touches, spelled for the statements that find it.
+
+use serde::Serialize;
+
+use super::Touches;
+use super::rows::Text;
+
+/// The touched keys as texts, in the order of their sets.
+#[derive(Debug, Default, Serialize)]
+pub(super) struct Wanted {
+    pub(super) orgs: Vec<Text>,
+    pub(super) confirmations: Vec<String>,
+    /// Organisation, token, session, call.
+    pub(super) calls: Vec<[Text; 4]>,
+    /// Organisation, token, session, digest.
+    pub(super) twins: Vec<[Text; 4]>,
+    pub(super) tokens: Vec<String>,
+    /// Kind of app, app, press.
+    pub(super) replays: Vec<[Text; 3]>,
+    pub(super) jobs: Vec<String>,
+    pub(super) outbox: Vec<String>,
+}
+
+impl From<&Touches> for Wanted {
+    fn from(touches: &Touches) -> Self {
+        let calls = touches
+            .calls
+            .iter()
+            .map(|key| [key.org.as_str(), key.token.as_str(), &key.session, &key.call].map(Text::keep));
+        let twins = touches.twins.iter().map(|key| {
+            let digest = hex::encode(key.digest);
+            [key.org.as_str(), key.token.as_str(), &key.session, &digest].map(Text::keep)
+        });
+        let replays = touches
+            .replays
+            .iter()
+            .map(|replay| [&*replay.app.kind, &*replay.app.id, &*replay.key].map(Text::keep));
+        Self {
+            orgs: touches.orgs.iter().map(|org| Text::keep(org.as_str())).collect(),
+            confirmations: touches
+                .confirmations
+                .iter()
+                .map(|id| id.as_str().to_owned())
+                .collect(),
+            calls: calls.collect(),
+            twins: twins.collect(),
+            tokens: touches.tokens.iter().map(hex::encode).collect(),
+            replays: replays.collect(),
+            jobs: touches.jobs.iter().map(|id| id.as_str().to_owned()).collect(),
+            outbox: touches.outbox.iter().map(|id| id.as_str().to_owned()).collect(),
+        }
+    }
+}
