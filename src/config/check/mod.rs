@@ -4,7 +4,10 @@
 //! A check that needs every channel or operator is left out while one of them could not be read: its answer would be a
 //! second complaint about the same mistake.
 
-use std::{collections::BTreeSet, sync::Arc};
+use std::{
+    collections::{BTreeSet, HashMap, hash_map::Entry},
+    sync::Arc,
+};
 
 use crate::gate::policy::Policy;
 
@@ -177,19 +180,19 @@ impl View<'_> {
 
     /// Names that must be unique within `list`, where `key` is the key of the name.
     fn unique<'n>(&self, list: &str, key: &str, what: &str, names: impl Iterator<Item = Option<&'n str>>) {
-        let mut seen: Vec<(usize, &str)> = Vec::new();
+        let mut seen: HashMap<&str, usize> = HashMap::new();
         for (index, name) in names.enumerate() {
             let Some(name) = name else { continue };
-            match seen.iter().find(|(_, other)| *other == name) {
-                Some((first, _)) => {
-                    self.twice(
-                        &format!("{list}[{index}].{key}"),
-                        what,
-                        name,
-                        &format!("{list}[{first}].{key}"),
-                    );
+            match seen.entry(name) {
+                Entry::Vacant(free) => {
+                    free.insert(index);
                 }
-                None => seen.push((index, name)),
+                Entry::Occupied(first) => self.twice(
+                    &format!("{list}[{index}].{key}"),
+                    what,
+                    name,
+                    &format!("{list}[{}].{key}", first.get()),
+                ),
             }
         }
     }

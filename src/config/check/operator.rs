@@ -1,5 +1,10 @@
 //! Operators: one person behind each name, e-mail and identity; every person in an organisation.
 
+use std::{
+    borrow::Cow,
+    collections::{BTreeSet, HashMap, hash_map::Entry},
+};
+
 use super::{Complaint, Context, ProblemKind, SourceMap, View, did_you_mean, one_of, orgs_of, shown};
 use crate::config::{
     ChannelConfig, Identity, IdentityScope, Kind, Operator, PlatformId, TokenConfig,
@@ -131,49 +136,88 @@ pub(super) fn check(view: &View<'_>) {
             .map(|operator| operator.map(|o| o.id.as_str())),
     );
     one_person_each(view);
+    orgs_are_used(view);
 }
 
-/// No handle (id, e-mail, identity) may lead to two persons: votes and self-approval are counted by person.
-fn one_person_each(view: &View<'_>) {
-    let mut seen: Vec<(Handle<'_>, usize, String)> = Vec::new();
+/// A misspelt organisation leaves its people out of every decision.
+fn orgs_are_used(view: &View<'_>) {
+    if !view.whole() {
+        return;
+    }
+    let used: BTreeSet<&str> = (view
+        .tokens
+        .iter()
+        .copied()
+        .flatten()
+        .map(|token| token.org.as_str()))
+    .chain(view.channels().map(|channel| channel.org.as_str()))
+    .collect();
     for (index, operator) in view.operators.iter().enumerate() {
-        let Some(operator) = operator else { continue };
-        for (handle, path) in handles(index, operator) {
-            let clash = seen
-                .iter()
-                .find(|(other, owner, _)| *owner != index && other.text == handle.text);
-            if let Some((other, owner, first)) = clash {
-                // Two equal ids are told as a name that stands twice.
-                if handle.what != "id" || other.what != "id" {
-                    let line = view.source.locate(first).map_or(0, |at| at.line);
-                    let holder = view
-                        .operators
-                        .get(*owner)
-                        .copied()
-                        .flatten()
-                        .map_or("", |o| o.id.as_str());
-                    let message = format!(
-                        "this {} is also the {} of the operator `{}` on line {line}: two persons could not be told apart",
-                        handle.what,
-                        other.what,
-                        shown(holder)
-                    );
-                    view.complain(
-                        &path,
-                        Complaint::new(ProblemKind::Conflict, message).remedy(
-                            "keep one operator for one person; list several organisations in its `orgs`",
-                        ),
-                    );
-                }
-            }
-            seen.push((handle, index, path));
+        let orgs = operator.map_or(&[][..], |operator| operator.orgs.as_slice());
+        for org in orgs
+            .iter()
+            .filter(|org| !used.is_empty() && !used.contains(org.as_str()))
+        {
+            let message = format!("no token and no channel is of the organisation `{}`", shown(org));
+            view.warn(&format!("operators[{index}].orgs"), message);
         }
     }
 }
 
+/// No handle (id, e-mail, identity) may lead to two persons: votes and self-approval are counted by person.
+fn one_person_each(view: &View<'_>) {
+    let mut seen: HashMap<Cow<'_, str>, Held<'_>> = HashMap::new();
+    for (index, operator) in view.operators.iter().enumerate() {
+        let Some(operator) = operator else { continue };
+        for (handle, path) in handles(index, operator) {
+            let mine = Held {
+                what: handle.what,
+                operator,
+                index,
+                path,
+            };
+            match seen.entry(handle.text) {
+                Entry::Vacant(free) => {
+                    free.insert(mine);
+                }
+                // Two equal ids are told as a name that stands twice.
+                Entry::Occupied(first)
+                    if first.get().index != index && (mine.what, first.get().what) != ("id", "id") =>
+                {
+                    clash(view, first.get(), &mine);
+                }
+                Entry::Occupied(_) => {}
+            }
+        }
+    }
+}
+
+/// Who holds a handle, and where it stands.
+struct Held<'a> {
+    what: &'static str,
+    operator: &'a Operator,
+    index: usize,
+    path: String,
+}
+
+fn clash(view: &View<'_>, first: &Held<'_>, second: &Held<'_>) {
+    let line = view.source.locate(&first.path).map_or(0, |at| at.line);
+    let message = format!(
+        "this {} is also the {} of the operator `{}` on line {line}: two persons could not be told apart",
+        second.what,
+        first.what,
+        shown(&first.operator.id)
+    );
+    view.complain(
+        &second.path,
+        Complaint::new(ProblemKind::Conflict, message)
+            .remedy("keep one operator for one person; list several organisations in its `orgs`"),
+    );
+}
+
 struct Handle<'a> {
     what: &'static str,
-    text: std::borrow::Cow<'a, str>,
+    text: Cow<'a, str>,
 }
 
 fn handles(index: usize, operator: &Operator) -> Vec<(Handle<'_>, String)> {

@@ -27,11 +27,15 @@ pub(super) fn check(view: &View<'_>, policy: &PolicyDraft) {
         .confirm
         .as_ref()
         .is_some_and(|confirm| names_stand(view, "policy.confirm", confirm));
+    let mut catch_alls = Vec::new();
     for (index, rule) in policy.rules.iter().enumerate() {
         let Some(rule) = rule else { continue };
         let path = format!("policy.rules[{index}]");
         let stands = names_stand(view, &path, &rule.confirm) & orgs_stand(view, &path, rule);
-        reachable(view, &policy.rules, index, rule);
+        reachable(view, &catch_alls, index, rule);
+        if rule.when.is_none() && rule.tools.iter().any(|glob| matches!(glob.as_str(), "*" | "**")) {
+            catch_alls.push(rule);
+        }
         let Some(confirm) = &policy.confirm else { continue };
         let asking = Asking {
             path: &path,
@@ -130,7 +134,7 @@ fn approvers_stand(view: &View<'_>, path: &str, approvers: &Approvers) {
 
 /// A rule for an organisation that does not exist would hold for nobody: a deny rule would deny nothing.
 fn orgs_stand(view: &View<'_>, path: &str, rule: &RuleSource) -> bool {
-    if !view.whole() {
+    if !view.whole() || rule.orgs.is_none() {
         return true;
     }
     let before = view.cx.count();
@@ -144,20 +148,13 @@ fn orgs_stand(view: &View<'_>, path: &str, rule: &RuleSource) -> bool {
 }
 
 /// The first match decides: behind a rule that matches everything, a stricter one never speaks.
-fn reachable(view: &View<'_>, rules: &[Option<RuleSource>], index: usize, rule: &RuleSource) {
-    let covers = |earlier: &&RuleSource| {
-        let all_tools = earlier
-            .tools
-            .iter()
-            .any(|glob| matches!(glob.as_str(), "*" | "**"));
-        let all_orgs = match (&earlier.orgs, &rule.orgs) {
-            (None, _) => true,
-            (Some(theirs), Some(ours)) => ours.iter().all(|org| theirs.contains(org)),
-            (Some(_), None) => false,
-        };
-        earlier.when.is_none() && all_tools && all_orgs
+fn reachable(view: &View<'_>, catch_alls: &[&RuleSource], index: usize, rule: &RuleSource) {
+    let covers = |earlier: &&&RuleSource| match (&earlier.orgs, &rule.orgs) {
+        (None, _) => true,
+        (Some(theirs), Some(ours)) => ours.iter().all(|org| theirs.contains(org)),
+        (Some(_), None) => false,
     };
-    let Some(earlier) = rules.iter().take(index).flatten().find(covers) else {
+    let Some(earlier) = catch_alls.iter().find(covers) else {
         return;
     };
     let key = format!("policy.rules[{index}].name");

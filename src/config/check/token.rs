@@ -1,5 +1,7 @@
 //! Tokens: one name, one secret, one organisation each; an operator's token speaks for an operator of it.
 
+use std::collections::HashMap;
+
 use super::{Complaint, ProblemKind, View};
 use crate::config::{FeishuMode, Platform, Role, Secret, SlackMode};
 
@@ -34,31 +36,28 @@ pub(super) fn check(view: &View<'_>) {
 }
 
 fn secrets_differ(view: &View<'_>) {
+    let mut tokens: HashMap<&str, &str> = HashMap::new();
+    let mut channels: HashMap<&str, &str> = HashMap::new();
+    for channel in view.channels() {
+        for secret in secrets_of(&channel.platform) {
+            channels.insert(secret.expose(), &channel.name);
+        }
+    }
     for (index, token) in view.tokens.iter().enumerate() {
         let Some(token) = token else { continue };
         let key = format!("auth.tokens[{index}].secret");
-        let earlier = view
-            .tokens
-            .iter()
-            .take(index)
-            .flatten()
-            .find(|other| other.secret.same_as(&token.secret));
-        if let Some(other) = earlier {
-            let message = format!("the tokens `{}` and `{}` have one secret", other.name, token.name);
+        let secret = token.secret.expose();
+        if let Some(other) = tokens.insert(secret, &token.name) {
+            let message = format!("the tokens `{other}` and `{}` have one secret", token.name);
             view.complain(
                 &key,
                 Complaint::new(ProblemKind::Conflict, message).remedy("make a secret for each token"),
             );
         }
-        let shared = view.channels().find(|channel| {
-            secrets_of(&channel.platform)
-                .into_iter()
-                .any(|secret| secret.same_as(&token.secret))
-        });
-        if let Some(channel) = shared {
+        if let Some(channel) = channels.get(secret) {
             let message = format!(
-                "the token `{}` and the channel `{}` share a secret",
-                token.name, channel.name
+                "the token `{}` and the channel `{channel}` share a secret",
+                token.name
             );
             view.complain(
                 &key,

@@ -321,3 +321,16 @@ fn an_open_id_holds_in_one_app() {
     };
     assert!(warned("ou_1") && !warned("on_1") && !warned("dana01"));
 }
+
+#[test]
+fn an_organisation_that_only_operators_name_is_told_of() {
+    let text = BASE
+        .replace("  - id: dana\n", "  - id: dana\n    orgs: [default]\n")
+        .replace("  - id: noor\n", "  - id: noor\n    orgs: [default, acne]\n");
+    let keys: Vec<String> = loaded(&text)
+        .warnings
+        .into_iter()
+        .map(|warning| warning.key)
+        .collect();
+    assert_eq!(keys, ["operators[1].orgs"]);
+}
