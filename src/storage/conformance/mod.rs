@@ -367,7 +367,7 @@ fn click(dossier: &Dossier, press: &str, person: &str, decision: Decision) -> De
             revision: dossier.confirmation.revision,
             replay: super::ReplayKey {
                 app: gatepost_channel::AppKey {
-                    kind: "slack".to_owned(),
+                    kind: "chat".to_owned(),
                     id: "A1".to_owned(),
                 },
                 key: press.to_owned(),
