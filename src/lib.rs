@@ -12,8 +12,10 @@
 //! - [`storage`]: whole transactions on SQLite and PostgreSQL; the only room that knows SQL.
 //! - [`config`]: what the operator wrote.
 //! - [`http`], [`telemetry`]: the outside: the API, log lines and metrics.
+//! - [`app`]: puts concrete parts together; the only file that names them all.
 //! - [`clock`], [`ids`], [`lifecycle`]: time, chance and tasks as parameters.
 
+pub mod app;
 pub mod audit;
 pub mod callback;
 pub mod clock;

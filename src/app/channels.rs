@@ -10,7 +10,9 @@ use gatepost_local::LocalChannel;
 use gatepost_slack::{SlackApp, SlackChannel};
 
 use crate::clock::Clock;
-use crate::config::{ChannelConfig, FeishuConfig, FeishuMode, Language, Platform, Secret, SlackConfig, SlackMode};
+use crate::config::{
+    ChannelConfig, FeishuConfig, FeishuMode, Language, Platform, Secret, SlackConfig, SlackMode,
+};
 use crate::delivery::phrase;
 use crate::delivery::registry::{Listed, Registry};
 use crate::ids::{ChannelName, Org};
@@ -102,11 +104,17 @@ impl Apps {
                 app
             }
         };
-        Ok(Arc::new(SlackChannel::of(app, &adapter).map_err(|error| error.to_string())?))
+        Ok(Arc::new(
+            SlackChannel::of(app, &adapter).map_err(|error| error.to_string())?,
+        ))
     }
 
     fn feishu(&mut self, channel: &ChannelConfig, config: &FeishuConfig) -> Result<Arc<dyn Channel>, String> {
-        let FeishuMode::Webhook { encrypt_key, verification_token } = &config.mode else {
+        let FeishuMode::Webhook {
+            encrypt_key,
+            verification_token,
+        } = &config.mode
+        else {
             return Err("mode long_connection is not built into this version; use mode: webhook".to_owned());
         };
         let callback = CallbackSecrets::new(Some(secret(encrypt_key)?), Some(secret(verification_token)?))
@@ -133,7 +141,9 @@ impl Apps {
             tenants: config.tenants.clone().unwrap_or_default(),
             mode: gatepost_feishu::Mode::Webhook(callback),
         };
-        Ok(Arc::new(FeishuChannel::new(app, adapter).map_err(|error| error.to_string())?))
+        Ok(Arc::new(
+            FeishuChannel::new(app, adapter).map_err(|error| error.to_string())?,
+        ))
     }
 }
 

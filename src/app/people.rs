@@ -17,20 +17,22 @@ pub fn roll(config: &Config) -> Roll {
 
 /// Who is who.
 pub fn people(config: &Config) -> People {
-    People::new(config.operators.iter().map(|operator| Person {
-        id: OperatorId(operator.id.clone()),
-        orgs: operator.orgs.iter().cloned().map(Org).collect(),
-        email: operator.email.clone(),
-        identities: operator
-            .identities
-            .iter()
-            .map(|identity| Identity {
-                scope: match &identity.scope {
-                    IdentityScope::Kind(kind) => kind.as_str().to_owned(),
-                    IdentityScope::Channel(name) => name.clone(),
-                },
-                id: identity.id.as_str().to_owned(),
-            })
-            .collect(),
+    People::new(config.operators.iter().map(|operator| {
+        Person {
+            id: OperatorId(operator.id.clone()),
+            orgs: operator.orgs.iter().cloned().map(Org).collect(),
+            email: operator.email.clone(),
+            identities: operator
+                .identities
+                .iter()
+                .map(|identity| Identity {
+                    scope: match &identity.scope {
+                        IdentityScope::Kind(kind) => kind.as_str().to_owned(),
+                        IdentityScope::Channel(name) => name.clone(),
+                    },
+                    id: identity.id.as_str().to_owned(),
+                })
+                .collect(),
+        }
     }))
 }

@@ -22,6 +22,7 @@ pub mod fixture;
 pub mod outcome;
 pub mod roll;
 pub mod settle;
+pub mod sweeper;
 
 /// The call as it was asked, and who asked. Never changes.
 #[derive(Debug, Clone, PartialEq, Eq)]

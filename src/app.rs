@@ -1,0 +1,237 @@
+//! The composition root: puts concrete parts together, starts them and stops them. The only file that names them all.
+
+use std::net::SocketAddr;
+use std::path::Path;
+use std::sync::Arc;
+use std::time::Duration;
+
+use metrics_exporter_prometheus::PrometheusHandle;
+use tokio::net::TcpListener;
+use tracing::info;
+
+use crate::callback::Intake;
+use crate::clock::{Clock, SystemClock};
+use crate::config::server_key::{self, KeyError};
+use crate::config::{Config, KeySource};
+use crate::confirmation::sweeper;
+use crate::delivery::button::ServerKey;
+use crate::delivery::card::CardMaker;
+use crate::delivery::phrase::{PhraseError, Phrasebook};
+use crate::delivery::sender::Sender;
+use crate::gate::policy::{Limits, Policy};
+use crate::gatekeeper::{self, Gatekeeper, Journal};
+use crate::http::auth::Tokens;
+use crate::http::guard::Crowd;
+use crate::http::origin::Names;
+use crate::http::{self, Api};
+use crate::ids::{Ids, SystemIds};
+use crate::lifecycle::Tasks;
+use crate::storage::open::{ClockOffset, OpenError, Settings, open};
+
+pub mod channels;
+pub mod people;
+
+/// How long a stop waits for what was accepted.
+pub const PATIENCE: Duration = Duration::from_secs(10);
+
+/// What a server takes from outside its configuration.
+pub struct Outside {
+    /// Time.
+    pub clock: Arc<dyn Clock>,
+    /// Moves PostgreSQL's clock; zero outside tests.
+    pub offset: ClockOffset,
+    /// Ids and chance.
+    pub ids: Arc<dyn Ids>,
+    /// What the metrics are read from.
+    pub metrics: Option<PrometheusHandle>,
+}
+
+impl Default for Outside {
+    fn default() -> Self {
+        Self {
+            clock: Arc::new(SystemClock),
+            offset: ClockOffset::default(),
+            ids: Arc::new(SystemIds),
+            metrics: None,
+        }
+    }
+}
+
+/// A server that cannot start. The texts say what to do.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// The address cannot be listened on.
+    #[error("server.listen: {address} cannot be listened on: {source}")]
+    Listen {
+        /// Which.
+        address: SocketAddr,
+        /// Why.
+        source: std::io::Error,
+    },
+    /// The database cannot be opened.
+    #[error(transparent)]
+    Store(#[from] OpenError),
+    /// The server's key cannot be had.
+    #[error(transparent)]
+    Key(#[from] KeyError),
+    /// A channel cannot be built.
+    #[error(transparent)]
+    Channel(#[from] channels::ChannelError),
+    /// The words of the cards cannot be used.
+    #[error(transparent)]
+    Phrases(#[from] PhraseError),
+    /// The policy does not compile; the configuration's own check says where.
+    #[error("policy: {0}")]
+    Policy(String),
+    /// The HTTP client cannot be built.
+    #[error("outgoing HTTP cannot be set up: {0}")]
+    Http(String),
+}
+
+/// A server that runs.
+pub struct Server {
+    addresses: Vec<SocketAddr>,
+    gatekeeper: Gatekeeper,
+    tasks: Tasks,
+    store_tasks: Tasks,
+}
+
+impl Server {
+    /// Starts everything. When this returns, requests are answered.
+    pub async fn start(config: &Config, outside: Outside) -> Result<Self, StartError> {
+        let Outside {
+            clock,
+            offset,
+            ids,
+            metrics,
+        } = outside;
+        let listeners = listen(config).await?;
+        let addresses: Vec<_> = listeners
+            .iter()
+            .filter_map(|listener| listener.local_addr().ok())
+            .collect();
+        let key = server_key(&config.server.key, &*ids)?;
+        let http_client =
+            channels::http_client().map_err(|error| StartError::Http(error.without_url().to_string()))?;
+        let registry = channels::build(&config.channels, &http_client, &clock)?;
+        let policy = policy(config)?;
+        let roll = Arc::new(people::roll(config));
+        let public_url = config
+            .server
+            .public_url
+            .as_ref()
+            .map(|url| url.join("").trim_end_matches('/').to_owned());
+        let maker = CardMaker::new(Arc::new(Phrasebook::load()?), key, Arc::clone(&roll), public_url);
+
+        let (tasks, store_tasks) = (Tasks::new(), Tasks::new());
+        let mut settings = Settings::new(config.storage.url.expose(), Arc::clone(&clock));
+        settings.offset = offset;
+        let store = open(&settings, &store_tasks).await?;
+        let (journal, scribe) = Journal::open();
+        let gatekeeper = Gatekeeper::new(gatekeeper::Parts {
+            store: store.clone(),
+            policy: Arc::new(policy),
+            roll,
+            people: Arc::new(people::people(config)),
+            registry: registry.clone(),
+            maker: maker.clone(),
+            ids: Arc::clone(&ids),
+            journal,
+        });
+        let sender = Sender::new(store.clone(), registry, maker, Arc::clone(&clock), &*ids);
+        tasks.spawn(Arc::clone(&sender).run(tasks.clone()));
+        tasks.spawn(scribe.run(store.clone(), Arc::clone(&clock), tasks.clone()));
+
+        tasks.spawn(sweeper::run(store.clone(), Arc::clone(&clock), tasks.clone()));
+
+        let api = Api::new(http::Parts {
+            gatekeeper: gatekeeper.clone(),
+            intake: Intake::new(gatekeeper.clone(), Arc::clone(&clock)),
+            sender,
+            clock,
+            tokens: Tokens::of_config(&config.tokens, gatekeeper.people()),
+            names: Names::new(&addresses, config.server.public_url.as_ref()),
+            public_url: config.server.public_url.clone(),
+            dialects: None,
+            metrics,
+            tasks: tasks.clone(),
+            crowd: Crowd::default(),
+        });
+        for listener in listeners {
+            let (router, stop) = (http::router(api.clone()), tasks.clone());
+            tasks.spawn(async move {
+                let serving = axum::serve(listener, router)
+                    .with_graceful_shutdown(async move { stop.stopping().await });
+                if let Err(error) = serving.await {
+                    tracing::error!(%error, "the listener ended");
+                }
+            });
+        }
+        for address in &addresses {
+            info!(%address, "listening");
+        }
+        Ok(Self {
+            addresses,
+            gatekeeper,
+            tasks,
+            store_tasks,
+        })
+    }
+
+    /// Where it listens.
+    pub fn addresses(&self) -> &[SocketAddr] {
+        &self.addresses
+    }
+
+    /// What callers may do, for those in the same process.
+    pub const fn gatekeeper(&self) -> &Gatekeeper {
+        &self.gatekeeper
+    }
+
+    /// Stops: takes nothing new, finishes what was accepted, commits what is queued. Tells whether all of it ended in time.
+    pub async fn stop(self) -> bool {
+        self.tasks.ask_to_stop();
+        let ended = self.tasks.drain(PATIENCE).await;
+        self.store_tasks.ask_to_stop();
+        self.store_tasks.drain(PATIENCE).await && ended
+    }
+}
+
+async fn listen(config: &Config) -> Result<Vec<TcpListener>, StartError> {
+    let mut listeners = Vec::new();
+    let mut refused = None;
+    for address in config.server.listen.addresses() {
+        match TcpListener::bind(address).await {
+            Ok(listener) => listeners.push(listener),
+            Err(source) => refused = Some(StartError::Listen { address, source }),
+        }
+    }
+    // `localhost` names two addresses, and a machine may lack one of them.
+    match refused {
+        Some(error) if listeners.is_empty() => Err(error),
+        _ => Ok(listeners),
+    }
+}
+
+/// The server's key: read, or made at the first start.
+fn server_key(source: &KeySource, ids: &dyn Ids) -> Result<ServerKey, KeyError> {
+    let key = match source {
+        KeySource::Given(key) => key.clone(),
+        KeySource::File(path) => load_key(path, ids)?,
+    };
+    Ok(ServerKey::new(*key.expose()))
+}
+
+fn load_key(path: &Path, ids: &dyn Ids) -> Result<server_key::ServerKey, KeyError> {
+    server_key::load_or_create(path, &|into| ids.random(into))
+}
+
+fn policy(config: &Config) -> Result<Policy, StartError> {
+    Policy::compile(&config.policy, &Limits::default()).map_err(|problems| {
+        let problems: Vec<_> = problems
+            .iter()
+            .map(|problem| problem.problem.to_string())
+            .collect();
+        StartError::Policy(problems.join("; "))
+    })
+}
