@@ -1,4 +1,4 @@
 //! The JSON Schema (draft 2020-12) of the configuration, for editors. A test keeps it and the decoder in step.
 
 /// The schema, as `gatepost schema` prints it.
-pub const CONFIG_SCHEMA: &str = include_str!("../../schemas/config.schema.json");
+pub const SCHEMA: &str = include_str!("../../schemas/config.schema.json");

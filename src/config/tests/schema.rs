@@ -4,7 +4,7 @@ use std::{collections::BTreeSet, path::Path};
 
 use serde_json::Value as Json;
 
-use super::super::{Context, Node, node::joined, read_tree, schema::CONFIG_SCHEMA, yaml};
+use super::super::{Context, Node, node::joined, read_tree, schema::SCHEMA, yaml};
 use super::{EXAMPLE, ProblemKind, example};
 
 /// Keys by path, and the paths of secrets, whose inner keys are the same everywhere.
@@ -41,7 +41,7 @@ fn flatten(root: &Json, schema: &Json, path: &str, keys: &mut Keys) {
 
 #[test]
 fn the_schema_and_the_decoder_know_the_same_keys() {
-    let schema: Json = serde_json::from_str(CONFIG_SCHEMA).unwrap();
+    let schema: Json = serde_json::from_str(SCHEMA).unwrap();
     let mut keys = Keys::default();
     flatten(&schema, &schema, "", &mut keys);
     let folder = example::folder();
