@@ -228,10 +228,7 @@ fn load_key(path: &Path, ids: &dyn Ids) -> Result<server_key::ServerKey, KeyErro
 
 fn policy(config: &Config) -> Result<Policy, StartError> {
     Policy::compile(&config.policy, &Limits::default()).map_err(|problems| {
-        let problems: Vec<_> = problems
-            .iter()
-            .map(|problem| problem.problem.to_string())
-            .collect();
+        let problems: Vec<_> = problems.iter().map(|problem| problem.problem.clone()).collect();
         StartError::Policy(problems.join("; "))
     })
 }

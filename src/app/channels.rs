@@ -96,13 +96,12 @@ impl Apps {
             teams: config.teams.clone().unwrap_or_default(),
         };
         let key = (channel.org.clone(), config.bot_token.expose().to_owned());
-        let app = match self.slack.get(&key) {
-            Some(app) => Arc::clone(app),
-            None => {
-                let app = SlackApp::new(&adapter, self.http.clone()).map_err(|error| error.to_string())?;
-                self.slack.insert(key, Arc::clone(&app));
-                app
-            }
+        let app = if let Some(app) = self.slack.get(&key) {
+            Arc::clone(app)
+        } else {
+            let app = SlackApp::new(&adapter, self.http.clone()).map_err(|error| error.to_string())?;
+            self.slack.insert(key, Arc::clone(&app));
+            app
         };
         Ok(Arc::new(
             SlackChannel::of(app, &adapter).map_err(|error| error.to_string())?,
@@ -120,20 +119,19 @@ impl Apps {
         let callback = CallbackSecrets::new(Some(secret(encrypt_key)?), Some(secret(verification_token)?))
             .map_err(|error| error.to_string())?;
         let key = (channel.org.clone(), config.app_id.clone());
-        let app = match self.feishu.get(&key) {
-            Some(app) => Arc::clone(app),
-            None => {
-                let clock = Arc::clone(&self.clock);
-                let adapter = FeishuAppConfig {
-                    base_url: config.base_url.to_string(),
-                    app_id: config.app_id.clone(),
-                    app_secret: secret(&config.app_secret)?,
-                };
-                let app = FeishuApp::new(self.http.clone(), Arc::new(move || clock.now()), adapter)
-                    .map_err(|error| error.to_string())?;
-                self.feishu.insert(key, Arc::clone(&app));
-                app
-            }
+        let app = if let Some(app) = self.feishu.get(&key) {
+            Arc::clone(app)
+        } else {
+            let clock = Arc::clone(&self.clock);
+            let adapter = FeishuAppConfig {
+                base_url: config.base_url.to_string(),
+                app_id: config.app_id.clone(),
+                app_secret: secret(&config.app_secret)?,
+            };
+            let app = FeishuApp::new(self.http.clone(), Arc::new(move || clock.now()), adapter)
+                .map_err(|error| error.to_string())?;
+            self.feishu.insert(key, Arc::clone(&app));
+            app
         };
         let adapter = gatepost_feishu::FeishuConfig {
             name: channel.name.clone(),
