@@ -8,6 +8,7 @@
 //! - [`job`]: the durable agent run that parks on a request and resumes from it.
 //! - [`delivery`]: cards and the outbox.
 //! - [`gatekeeper`]: what callers may do, whatever they come through: ask, wait, decide, consume.
+//! - [`host`]: the dialects of agent hosts on top of the gatekeeper.
 //! - [`callback`]: intake of platform callbacks: verify, decide, answer in time.
 //! - [`storage`]: whole transactions on SQLite and PostgreSQL; the only room that knows SQL.
 //! - [`config`]: what the operator wrote.
@@ -24,6 +25,7 @@ pub mod confirmation;
 pub mod delivery;
 pub mod gate;
 pub mod gatekeeper;
+pub mod host;
 pub mod http;
 pub mod ids;
 pub mod job;

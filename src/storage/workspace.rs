@@ -297,12 +297,15 @@ impl Workspace {
         self.calls.get(key)
     }
 
-    /// The open request of an identical call. Rows of this batch that were settled or consumed meanwhile no longer count.
+    /// The open request of an identical call. Rows of this batch that were settled or consumed meanwhile no longer count, nor
+    /// does an approval that was not used in time: it would answer the call for ever.
     pub fn by_twin(&self, key: &TwinKey) -> Option<&ConfirmationId> {
         self.twins.get(key).filter(|id| {
             self.confirmation(id).is_some_and(|c| match &c.state {
                 crate::confirmation::State::Pending => true,
-                state @ crate::confirmation::State::Approved { .. } => state.consumed().is_none(),
+                state @ crate::confirmation::State::Approved { at, .. } => {
+                    state.consumed().is_none() && self.now.0 < at.0.saturating_add(c.terms.permit_ttl_ms)
+                }
                 _ => false,
             })
         })

@@ -1,0 +1,270 @@
+//! The dialect of Claude Code: `PreToolUse` and `PermissionRequest` hooks, over standard input or HTTP alike.
+//!
+//! Source: the hooks reference of Claude Code and `sdk.d.ts` of its Agent SDK, seen live with 2.1.197 and 2.1.332. An answer
+//! in any other form, an empty one included, is no opinion there, and then the call may run.
+
+use serde::{Deserialize, Serialize};
+
+use super::{Asking, Dialect, HookCall, HookEvent, HookReport, HookVerdict, MAX_BODY, Unreadable};
+use crate::confirmation::OutcomeStatus;
+use crate::gate::json::{Object, ReadLimits};
+use crate::gate::{Arguments, Json, ToolName};
+
+/// Who asks, unless it is a sub-agent.
+const AGENT: &str = "claude-code";
+/// Ids longer than this many characters are not Claude Code's.
+const MAX_ID: usize = 256;
+/// Asserted words that go into the metadata are cut to this many characters.
+const MAX_WORD: usize = 1_024;
+
+/// Events that wait for no verdict on a call. An event that is neither here nor asks is refused: it may be a new way to ask.
+const OBSERVED: [&str; 27] = [
+    "ConfigChange",
+    "CwdChanged",
+    "Elicitation",
+    "ElicitationResult",
+    "FileChanged",
+    "InstructionsLoaded",
+    "Notification",
+    "PermissionDenied",
+    "PostCompact",
+    "PostToolBatch",
+    "PostToolUse",
+    "PostToolUseFailure",
+    "PreCompact",
+    "SessionEnd",
+    "SessionStart",
+    "Setup",
+    "Stop",
+    "StopFailure",
+    "SubagentStart",
+    "SubagentStop",
+    "TaskCompleted",
+    "TaskCreated",
+    "TeammateIdle",
+    "UserPromptExpansion",
+    "UserPromptSubmit",
+    "WorktreeCreate",
+    "WorktreeRemove",
+];
+
+/// See the module.
+#[derive(Debug, Clone, Copy)]
+pub struct ClaudeCode;
+
+impl Dialect for ClaudeCode {
+    fn read(&self, body: &[u8]) -> Result<HookEvent, Unreadable> {
+        let json = Json::read(body, ReadLimits::bytes(MAX_BODY))?;
+        let message = json.as_object().ok_or(Unreadable::Event)?;
+        match message.get("hook_event_name").and_then(Json::as_str) {
+            Some("PreToolUse") => call(message, Asking::BeforeTool),
+            Some("PermissionRequest") => call(message, Asking::Permission),
+            Some("PostToolUse") => Ok(report(message, OutcomeStatus::Succeeded)),
+            Some("PostToolUseFailure") => Ok(report(message, OutcomeStatus::Failed)),
+            Some(event) if OBSERVED.contains(&event) => Ok(HookEvent::Observed),
+            _ => Err(Unreadable::Event),
+        }
+    }
+
+    fn asking(&self, body: &[u8]) -> Option<Asking> {
+        #[derive(Deserialize)]
+        struct Peek {
+            hook_event_name: String,
+        }
+        let event = serde_json::from_slice::<Peek>(body).map(|peek| peek.hook_event_name);
+        match event.as_deref() {
+            Ok("PermissionRequest") => Some(Asking::Permission),
+            Ok(event) if OBSERVED.contains(&event) => None,
+            _ => Some(Asking::BeforeTool),
+        }
+    }
+
+    fn speak(&self, asking: Asking, verdict: &HookVerdict) -> String {
+        let said = Said {
+            output: match asking {
+                Asking::BeforeTool => Output::before_tool(verdict),
+                Asking::Permission => Output::permission(verdict),
+            },
+        };
+        // Strings and nothing else: it cannot fail, and if it did, this is still a denial.
+        serde_json::to_string(&said).unwrap_or_else(|_| LAST_RESORT.to_owned())
+    }
+
+    fn silence(&self) -> String {
+        "{}".to_owned()
+    }
+
+    fn hear(&self, asking: Asking, answer: &[u8]) -> Option<HookVerdict> {
+        let said: Said = serde_json::from_slice(answer).ok()?;
+        match (asking, said.output) {
+            (Asking::BeforeTool, Output::PreToolUse { decision, reason }) => Some(match decision {
+                Permission::Allow => HookVerdict::Allow { reason },
+                Permission::Deny => HookVerdict::Deny { reason },
+            }),
+            (Asking::Permission, Output::PermissionRequest { decision }) => Some(match decision {
+                Behavior::Allow {} => HookVerdict::Allow {
+                    reason: String::new(),
+                },
+                Behavior::Deny { message, .. } => HookVerdict::Deny { reason: message },
+            }),
+            _ => None,
+        }
+    }
+}
+
+/// A denial without anything that must be spelled.
+const LAST_RESORT: &str = r#"{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"deny","permissionDecisionReason":"gate_error"}}"#;
+
+/// The whole answer.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct Said {
+    #[serde(rename = "hookSpecificOutput")]
+    output: Output,
+}
+
+/// The part of the answer that names its event.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(tag = "hookEventName", deny_unknown_fields)]
+enum Output {
+    PreToolUse {
+        #[serde(rename = "permissionDecision")]
+        decision: Permission,
+        #[serde(rename = "permissionDecisionReason")]
+        reason: String,
+    },
+    PermissionRequest {
+        decision: Behavior,
+    },
+}
+
+/// The words that `PreToolUse` takes from us. `ask` and `defer` hand the question to somebody else; we never say them.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum Permission {
+    Allow,
+    Deny,
+}
+
+/// What `PermissionRequest` takes. It has no room for the reason of an approval.
+#[derive(Debug, Serialize, Deserialize)]
+#[serde(tag = "behavior", rename_all = "lowercase", deny_unknown_fields)]
+enum Behavior {
+    Allow {},
+    Deny { message: String, interrupt: bool },
+}
+
+impl Output {
+    fn before_tool(verdict: &HookVerdict) -> Self {
+        let (decision, reason) = match verdict {
+            HookVerdict::Allow { reason } => (Permission::Allow, reason),
+            HookVerdict::Deny { reason } => (Permission::Deny, reason),
+        };
+        Self::PreToolUse {
+            decision,
+            reason: reason.clone(),
+        }
+    }
+
+    fn permission(verdict: &HookVerdict) -> Self {
+        let decision = match verdict {
+            HookVerdict::Allow { .. } => Behavior::Allow {},
+            HookVerdict::Deny { reason } => Behavior::Deny {
+                message: reason.clone(),
+                interrupt: false,
+            },
+        };
+        Self::PermissionRequest { decision }
+    }
+}
+
+fn call(message: &Object, asking: Asking) -> Result<HookEvent, Unreadable> {
+    let tool: ToolName = message
+        .get("tool_name")
+        .and_then(Json::as_str)
+        .ok_or(Unreadable::Member("tool_name"))?
+        .parse()?;
+    let args = message
+        .get("tool_input")
+        .cloned()
+        .ok_or(Unreadable::Member("tool_input"))?;
+    Ok(HookEvent::Asks(Box::new(HookCall {
+        asking,
+        tool,
+        args: Arguments::try_from(args)?,
+        agent_id: agent(message)?,
+        session_id: id(message, "session_id")?.ok_or(Unreadable::Member("session_id"))?,
+        call_id: id(message, "tool_use_id")?,
+        metadata: metadata(message, asking),
+    })))
+}
+
+/// A call that ran. What does not name its call is merely observed.
+fn report(message: &Object, status: OutcomeStatus) -> HookEvent {
+    match (id(message, "session_id"), id(message, "tool_use_id")) {
+        (Ok(Some(session_id)), Ok(Some(call_id))) => HookEvent::Ran(HookReport {
+            session_id,
+            call_id,
+            status,
+        }),
+        _ => HookEvent::Observed,
+    }
+}
+
+/// Only a sub-agent has an id and a type.
+fn agent(message: &Object) -> Result<String, Unreadable> {
+    let kind = id(message, "agent_type")?;
+    Ok(match (id(message, "agent_id")?, kind) {
+        (Some(_), Some(kind)) => format!("{AGENT}/{kind}"),
+        (Some(_), None) => format!("{AGENT}/subagent"),
+        (None, _) => AGENT.to_owned(),
+    })
+}
+
+/// An id: absent, or one to [`MAX_ID`] characters of which none is a control character.
+fn id(message: &Object, name: &'static str) -> Result<Option<String>, Unreadable> {
+    let text = match message.get(name) {
+        None | Some(Json::Null) => return Ok(None),
+        Some(value) => value.as_str().ok_or(Unreadable::Member(name))?,
+    };
+    let acceptable =
+        !text.is_empty() && text.chars().nth(MAX_ID).is_none() && !text.chars().any(char::is_control);
+    if acceptable {
+        Ok(Some(text.to_owned()))
+    } else {
+        Err(Unreadable::Member(name))
+    }
+}
+
+/// What may help to judge the call. The transcript's place is nobody's business.
+fn metadata(message: &Object, asking: Asking) -> Json {
+    let event = match asking {
+        Asking::BeforeTool => "PreToolUse",
+        Asking::Permission => "PermissionRequest",
+    };
+    let server = message.get("mcp_server").and_then(Json::as_object);
+    let words = [
+        ("cwd", message.get("cwd")),
+        ("permission_mode", message.get("permission_mode")),
+        ("subagent_id", message.get("agent_id")),
+        ("mcp_server", server.and_then(|server| server.get("name"))),
+        ("mcp_source", server.and_then(|server| server.get("source"))),
+    ];
+    let said = words
+        .into_iter()
+        .filter_map(|(key, value)| Some((key, Json::from(word(value?.as_str()?)))));
+    Json::object(
+        [("host", Json::from(AGENT)), ("event", Json::from(event))]
+            .into_iter()
+            .chain(said),
+    )
+}
+
+/// The word, without what would not be stored as it is.
+fn word(text: &str) -> String {
+    text.replace('\0', "\u{FFFD}").chars().take(MAX_WORD).collect()
+}
+
+#[cfg(test)]
+#[path = "claude_code_tests.rs"]
+mod tests;

@@ -1,0 +1,363 @@
+//! A host's question answered: policy, then people, then the permit, and always in the host's own words.
+//!
+//! Hosts take every failure as consent, so nothing here fails: what cannot be decided is denied. An allow is the consumption
+//! of the permit, committed before it is said. This file knows no web server; whoever has one sends the answer with status 200.
+
+use std::panic::AssertUnwindSafe;
+use std::time::Duration;
+
+use futures_util::FutureExt as _;
+use tracing::warn;
+
+use super::executed::Executed;
+use super::{Asking, HookCall, HookEvent, HookReport, HookVerdict, Host, words};
+use crate::confirmation::consume::NotGranted;
+use crate::confirmation::{Dossier, Outcome, Status};
+use crate::gate::policy::Voices;
+use crate::gate::{DenyReason, Digest};
+use crate::gatekeeper::{Answer, Caller, Gatekeeper, Question};
+use crate::ids::ConfirmationId;
+use crate::lifecycle::Tasks;
+use crate::storage::{CallKey, StoreError};
+
+/// How long a host is kept waiting when it does not say: hosts give up after 600 seconds and then run the call.
+pub const DEFAULT_HOLD: Duration = Duration::from_secs(540);
+/// The longest wait that a host may ask for: below the longest limit that can be set in one, a day.
+pub const MAX_HOLD: Duration = Duration::from_hours(23);
+
+/// Why nobody stands behind a question.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum AuthFailure {
+    /// There is no token, or it is not known.
+    UnknownToken,
+    /// The token is not an agent's.
+    NotAnAgent,
+}
+
+/// Why there is no body.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum BodyFailure {
+    /// It is larger than [`MAX_BODY`](super::MAX_BODY).
+    TooLarge,
+    /// It did not arrive whole, or not in time.
+    Broken,
+}
+
+/// A message of a host as it came in.
+#[derive(Debug)]
+pub struct Incoming<B> {
+    /// Who sends it.
+    pub caller: Result<Caller, AuthFailure>,
+    /// The host's JSON, as it was sent.
+    pub body: Result<B, BodyFailure>,
+    /// How long it may be kept waiting; see [`hold`].
+    pub hold: Duration,
+    /// The header [`CALL_HEADER`](super::CALL_HEADER).
+    pub call: Option<String>,
+    /// The header [`PENDING_HEADER`](super::PENDING_HEADER), sent back.
+    pub pending: Option<String>,
+}
+
+/// What to send: status 200, JSON, and the header [`PENDING_HEADER`](super::PENDING_HEADER) where it is given.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HostAnswer {
+    /// The body.
+    pub body: String,
+    /// The request that still waits for a person; the body denies the call for now.
+    pub pending: Option<ConfirmationId>,
+}
+
+/// The wait that a query asks for, within bounds. What cannot be read is as if it was not said.
+pub fn hold(seconds: Option<&str>) -> Duration {
+    seconds
+        .and_then(|text| text.parse().ok())
+        .map_or(DEFAULT_HOLD, |seconds| Duration::from_secs(seconds).min(MAX_HOLD))
+}
+
+/// Denies without asking, for faults before anything could be asked (overload). `body` chooses the form, where there is one.
+pub fn refuse(host: Host, body: Option<&[u8]>, what: &str, reason: DenyReason) -> HostAnswer {
+    let dialect = host.dialect();
+    let asking = body.map_or(Some(Asking::BeforeTool), |body| dialect.asking(body));
+    let deny = HookVerdict::Deny {
+        reason: words::denied(what, reason),
+    };
+    HostAnswer {
+        body: asking.map_or_else(|| dialect.silence(), |asking| dialect.speak(asking, &deny)),
+        pending: None,
+    }
+}
+
+/// Answers a host. It ends at the latest with the hold, or when the server stops.
+pub async fn answer<B: AsRef<[u8]>>(
+    gatekeeper: &Gatekeeper,
+    tasks: &Tasks,
+    host: Host,
+    incoming: Incoming<B>,
+) -> HostAnswer {
+    let body = match &incoming.body {
+        Ok(body) => body.as_ref(),
+        Err(BodyFailure::TooLarge) => {
+            return refuse(
+                host,
+                None,
+                "the call is too large to be shown to a person",
+                DenyReason::InvalidArguments,
+            );
+        }
+        Err(BodyFailure::Broken) => {
+            return refuse(
+                host,
+                None,
+                "the question did not arrive whole",
+                DenyReason::GateError,
+            );
+        }
+    };
+    let caller = match &incoming.caller {
+        Ok(caller) => caller,
+        Err(AuthFailure::UnknownToken) => {
+            return refuse(
+                host,
+                Some(body),
+                "the gate does not know this token",
+                DenyReason::NotAuthorised,
+            );
+        }
+        Err(AuthFailure::NotAnAgent) => {
+            return refuse(
+                host,
+                Some(body),
+                "this token is not an agent's",
+                DenyReason::NotAuthorised,
+            );
+        }
+    };
+    let call = match host.dialect().read(body) {
+        Ok(HookEvent::Asks(call)) => call,
+        Ok(HookEvent::Ran(report)) => {
+            ran(gatekeeper, caller, report).await;
+            return silence(host);
+        }
+        Ok(HookEvent::Observed) => return silence(host),
+        Err(error) => return refuse(host, Some(body), &error.to_string(), DenyReason::InvalidArguments),
+    };
+    let asking = call.asking;
+    let wait = Wait {
+        gatekeeper,
+        tasks,
+        caller,
+        hold: incoming.hold.min(MAX_HOLD),
+    };
+    let judged = wait.judge(*call, incoming.call.as_deref(), incoming.pending.as_deref());
+    let judged = AssertUnwindSafe(Box::pin(judged)).catch_unwind().await;
+    let (verdict, pending) = match judged {
+        Ok(Ok(judged)) => judged,
+        Ok(Err(error)) => {
+            warn!(%host, %error, "a host's question could not be answered and was denied");
+            (deny("the gate's store failed", DenyReason::GateError), None)
+        }
+        Err(_) => {
+            warn!(%host, "answering a host's question panicked; it was denied");
+            (deny("the gate failed", DenyReason::GateError), None)
+        }
+    };
+    let word = match (&verdict, &pending) {
+        (_, Some(_)) => "pending",
+        (HookVerdict::Allow { .. }, None) => "allow",
+        (HookVerdict::Deny { .. }, None) => "deny",
+    };
+    metrics::counter!("gatepost_hook_answers_total", "host" => host.name(), "verdict" => word).increment(1);
+    HostAnswer {
+        body: host.dialect().speak(asking, &verdict),
+        pending,
+    }
+}
+
+/// A verdict, and the request on which it may still change.
+type Judged = (HookVerdict, Option<ConfirmationId>);
+
+/// What one answer is made with.
+struct Wait<'a> {
+    gatekeeper: &'a Gatekeeper,
+    tasks: &'a Tasks,
+    caller: &'a Caller,
+    hold: Duration,
+}
+
+impl Wait<'_> {
+    async fn judge(
+        &self,
+        call: HookCall,
+        given_id: Option<&str>,
+        pending: Option<&str>,
+    ) -> Result<Judged, StoreError> {
+        let digest = Digest::of(&call.tool, &call.args);
+        let question = question(call, given_id);
+        let answer = match self.followed(&question, digest, pending).await? {
+            Some(dossier) => Answer::Asked(Box::new(dossier)),
+            None => self.gatekeeper.ask(self.caller, question).await?,
+        };
+        match answer {
+            Answer::Allow { rule, .. } => {
+                let reason = words::allowed(rule.as_deref());
+                Ok((HookVerdict::Allow { reason }, None))
+            }
+            Answer::Deny {
+                reason,
+                message,
+                rule,
+                ..
+            } => {
+                let reason = words::forbidden(rule.as_deref(), &message, reason);
+                Ok((HookVerdict::Deny { reason }, None))
+            }
+            Answer::Conflict(id) => {
+                let what = format!("this call's id was used before, for another call ({id})");
+                Ok((deny(&what, DenyReason::ArgsChanged), None))
+            }
+            Answer::Asked(dossier) => self.people(&dossier.confirmation.id, digest).await,
+        }
+    }
+
+    /// The request that an earlier answer named, if it is this caller's and about this very call.
+    async fn followed(
+        &self,
+        question: &Question,
+        digest: Digest,
+        pending: Option<&str>,
+    ) -> Result<Option<Dossier>, StoreError> {
+        let Some(id) = pending.and_then(|text| ConfirmationId::parse(text).ok()) else {
+            return Ok(None);
+        };
+        let dossier = self.gatekeeper.dossier(&self.caller.org, &id).await?;
+        Ok(dossier.filter(|dossier| {
+            let asked = &dossier.confirmation.asked;
+            asked.token == self.caller.token
+                && asked.digest == digest
+                && asked.session_id == question.session_id
+                && asked.job.is_none()
+        }))
+    }
+
+    /// Waits for people, then takes the permit.
+    async fn people(&self, id: &ConfirmationId, digest: Digest) -> Result<Judged, StoreError> {
+        let decided = tokio::select! {
+            decided = self.gatekeeper.decided(id, self.hold) => decided,
+            () = self.tasks.stopping() => return Ok(parked(id)),
+        };
+        let dossier = match decided {
+            Ok(Some(dossier)) => dossier,
+            Ok(None) => return Ok((deny("the request is gone", DenyReason::GateError), None)),
+            Err(error) => {
+                warn!(%id, %error, "a request could not be read while a host waited");
+                return Ok(parked(id));
+            }
+        };
+        let reason = match dossier.confirmation.state.status() {
+            Status::Pending => return Ok(parked(id)),
+            Status::Approved => return self.consume(&dossier, digest).await,
+            Status::Rejected => words::rejected(&dossier, self.gatekeeper.roll()),
+            Status::Expired => words::denied(
+                &format!("nobody decided request {id} in time"),
+                DenyReason::Expired,
+            ),
+            Status::Cancelled => words::denied(&format!("request {id} was withdrawn"), DenyReason::Cancelled),
+            Status::Undeliverable => {
+                words::denied(&format!("request {id} reached nobody"), DenyReason::Undeliverable)
+            }
+        };
+        Ok((HookVerdict::Deny { reason }, None))
+    }
+
+    async fn consume(&self, dossier: &Dossier, digest: Digest) -> Result<Judged, StoreError> {
+        let id = &dossier.confirmation.id;
+        let granted = self.gatekeeper.consume(self.caller, id, digest).await?;
+        let verdict = match granted {
+            Ok(_) => HookVerdict::Allow {
+                reason: words::approved(dossier, self.gatekeeper.roll()),
+            },
+            Err(why) => {
+                let (what, reason) = not_granted(why);
+                deny(&format!("{what} ({id})"), reason)
+            }
+        };
+        Ok((verdict, None))
+    }
+}
+
+/// Hosts repeat calls under fresh ids, so an open request for the same call of the same session is joined.
+fn question(call: HookCall, given_id: Option<&str>) -> Question {
+    Question {
+        tool: call.tool,
+        args: call.args,
+        agent_id: Some(call.agent_id),
+        session_id: Some(call.session_id),
+        tool_call_id: call
+            .call_id
+            .or_else(|| given_id.and_then(acceptable).map(|id| format!("gate:{id}"))),
+        requester: None,
+        metadata: Some(call.metadata),
+        job: None,
+        lineage: Vec::new(),
+        voices: Voices::default(),
+        join_twin: true,
+    }
+}
+
+/// An id that our own client made up for a call without one.
+fn acceptable(id: &str) -> Option<&str> {
+    let plain = |byte: u8| byte.is_ascii_alphanumeric() || byte == b'-';
+    (!id.is_empty() && id.len() <= 64 && id.bytes().all(plain)).then_some(id)
+}
+
+/// Every way not to get a permit, in words.
+fn not_granted(why: NotGranted) -> (&'static str, DenyReason) {
+    match why {
+        NotGranted::NotFound => ("the request is not one of this token", DenyReason::GateError),
+        NotGranted::NotApproved(_) => ("the request is not approved", DenyReason::GateError),
+        NotGranted::ArgsChanged => ("another call was approved", DenyReason::ArgsChanged),
+        NotGranted::AlreadyConsumed => ("the approval was used before", DenyReason::AlreadyConsumed),
+        NotGranted::PermitExpired => ("the approval was not used in time", DenyReason::PermitExpired),
+        NotGranted::NotAuthorised => (
+            "who approved may no longer decide this",
+            DenyReason::NotAuthorised,
+        ),
+        NotGranted::DeniedByRule => ("a rule denies the call by now", DenyReason::DeniedByRule),
+    }
+}
+
+fn deny(what: &str, reason: DenyReason) -> HookVerdict {
+    HookVerdict::Deny {
+        reason: words::denied(what, reason),
+    }
+}
+
+fn parked(id: &ConfirmationId) -> Judged {
+    let reason = words::parked(id);
+    (HookVerdict::Deny { reason }, Some(id.clone()))
+}
+
+fn silence(host: Host) -> HostAnswer {
+    HostAnswer {
+        body: host.dialect().silence(),
+        pending: None,
+    }
+}
+
+async fn ran(gatekeeper: &Gatekeeper, caller: &Caller, report: HookReport) {
+    let executed = Executed {
+        key: CallKey {
+            org: caller.org.clone(),
+            token: caller.token.clone(),
+            session: report.session_id,
+            call: report.call_id,
+        },
+        outcome: Outcome {
+            status: report.status,
+            detail: None,
+        },
+    };
+    if let Err(error) = gatekeeper.store().run(executed).await {
+        warn!(%error, "the outcome of a host's call could not be recorded");
+    }
+}
