@@ -12,7 +12,7 @@ use super::{CallKey, Loaded, StoreError, Touches, TwinKey};
 use crate::confirmation::{Delivery, Dossier, State, Vote};
 use crate::delivery::OutboxItem;
 use crate::ids::{ConfirmationId, JobId, OutboxId};
-use crate::job::Job;
+use crate::job::{Job, JobState};
 
 /// What a row that was found is. The words stand in the loading statements.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -265,45 +265,66 @@ fn name_twins(touches: &Touches, loaded: &mut Loaded) {
         .extend(newest.into_iter().map(|(key, (_, id))| (key, id)));
 }
 
-/// Lists what the store chose, as far as it could be read.
+/// Lists what the store chose, as far as it could be read and is still due: between choosing and locking, others were at work.
 fn choose(due: &Due, loaded: &mut Loaded, sieve: &mut Sieve) {
-    let requests: HashSet<&str> = loaded
+    let now = loaded.now;
+    let requests: BTreeMap<&str, &Dossier> = loaded
         .dossiers
         .iter()
-        .map(|d| d.confirmation.id.as_str())
+        .map(|d| (d.confirmation.id.as_str(), d))
         .collect();
-    let jobs: HashSet<&str> = loaded.jobs.iter().map(|job: &Job| job.id.as_str()).collect();
+    let jobs: BTreeMap<&str, &Job> = loaded.jobs.iter().map(|job| (job.id.as_str(), job)).collect();
     let outbox: BTreeMap<&str, &OutboxItem> = loaded
         .outbox
         .iter()
         .map(|item| (item.id.as_str(), item))
         .collect();
+    let expired = |dossier: &&Dossier| {
+        let row = &dossier.confirmation;
+        row.state == State::Pending && row.expires_at <= now
+    };
     let due_confirmations = due
         .confirmations
         .iter()
-        .filter(|id| requests.contains(id.as_str()));
+        .filter_map(|id| requests.get(id.as_str()).copied());
     let due_confirmations = due_confirmations
-        .filter_map(|id| ConfirmationId::parse(id).ok())
+        .filter(expired)
+        .map(|d| d.confirmation.id.clone())
         .collect();
-    let known = |ids: &[String]| -> Vec<JobId> {
-        let known = ids.iter().filter(|id| jobs.contains(id.as_str()));
-        known.filter_map(|id| JobId::parse(id).ok()).collect()
+    let known = |ids: &[String], still: fn(&Job, UtcMillis) -> bool| -> Vec<JobId> {
+        let known = ids.iter().filter_map(|id| jobs.get(id.as_str()));
+        known
+            .filter(|job| still(job, now))
+            .map(|job| job.id.clone())
+            .collect()
     };
-    let (runnable, stranded) = (known(&due.runnable), known(&due.stranded));
+    let runnable = known(&due.runnable, |job, now| match &job.state {
+        JobState::Queued => job.run_at <= now,
+        JobState::Running(lease) => lease.until <= now,
+        JobState::WaitingHuman { .. }
+        | JobState::WaitingSubtasks { .. }
+        | JobState::Completed { .. }
+        | JobState::Aborted { .. }
+        | JobState::Cancelled
+        | JobState::Error { .. } => false,
+    });
+    let stranded = known(&due.stranded, |job, _| {
+        matches!(
+            job.state,
+            JobState::WaitingHuman { .. } | JobState::WaitingSubtasks { .. }
+        ) && !job.waiting_on.is_empty()
+    });
     let mut due_outbox = Vec::new();
-    for id in &due.outbox {
-        let Some(item) = outbox.get(id.as_str()) else {
-            continue;
-        };
-        if item
-            .confirmation
-            .as_ref()
-            .is_none_or(|id| requests.contains(id.as_str()))
-        {
-            due_outbox.push(item.id.clone());
-        } else {
-            // Its request makes no sense: neither does sending it.
-            sieve.spoiled.push(id.clone());
+    for item in due.outbox.iter().filter_map(|id| outbox.get(id.as_str())) {
+        let free = item.lease.as_ref().is_none_or(|(_, until)| *until <= now);
+        match &item.confirmation {
+            Some(request) if sieve.spoiled.iter().any(|spoiled| spoiled == request.as_str()) => {
+                // Its request makes no sense: neither does sending it.
+                sieve.spoiled.push(item.id.as_str().to_owned());
+            }
+            Some(request) if !requests.contains_key(request.as_str()) => {}
+            _ if free && item.not_before <= now => due_outbox.push(item.id.clone()),
+            _ => {}
         }
     }
     loaded.due_confirmations = due_confirmations;

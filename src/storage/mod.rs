@@ -27,6 +27,7 @@ mod gather;
 pub mod memory;
 mod migrate;
 pub mod open;
+mod postgres;
 pub mod read;
 mod reader;
 mod rows;

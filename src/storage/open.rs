@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
-use super::{Store, sqlite};
+use super::{Store, postgres, sqlite};
 use crate::clock::Clock;
 use crate::lifecycle::Tasks;
 
@@ -95,6 +95,11 @@ pub enum OpenError {
     /// The database lacks migrations and may not be migrated at the start.
     #[error("the database lacks migrations: run `gatepost migrate`")]
     NotMigrated,
+    /// The database is reached through a pooler that hands out a server for one transaction only.
+    #[error(
+        "the database is reached through a pooler in transaction mode: point storage.url at the database itself, or set pool_mode = session for it"
+    )]
+    Pooler,
     /// The database refused or could not be reached; the text is the driver's, without values.
     #[error("the database cannot be used: {0}")]
     Unusable(String),
@@ -116,7 +121,15 @@ impl OpenError {
 pub async fn open(settings: &Settings, tasks: &Tasks) -> Result<Store, OpenError> {
     match Place::parse(&settings.url)? {
         Place::Sqlite(path) => sqlite::open(&path, settings, tasks).await,
-        Place::Postgres => Err(OpenError::Url("PostgreSQL is not built in yet")),
+        Place::Postgres => postgres::open(settings, tasks).await,
+    }
+}
+
+/// Brings the schema of the database up to date and nothing else: `gatepost migrate`.
+pub async fn migrate(settings: &Settings) -> Result<(), OpenError> {
+    match Place::parse(&settings.url)? {
+        Place::Sqlite(path) => sqlite::migrate(&path, settings).await,
+        Place::Postgres => postgres::migrate(settings).await,
     }
 }
 

@@ -8,7 +8,7 @@ use gatepost_channel::{Decision, MessageRef, UtcMillis};
 
 use super::{AuditFilter, Settings, Store, StoreError};
 use crate::audit::{Checker, Opening};
-use crate::clock::{Clock as _, ManualClock};
+use crate::clock::ManualClock;
 use crate::confirmation::cancel::Cancel;
 use crate::confirmation::consume::Consume;
 use crate::confirmation::create::{Create, Created};
@@ -30,6 +30,7 @@ mod model;
 mod pages;
 mod place;
 mod request;
+mod two;
 mod work;
 
 use place::Place;
@@ -41,6 +42,14 @@ macro_rules! on_both {
             $($(#[tokio::test]
             async fn $test() {
                 let place = super::Place::sqlite().await;
+                super::$room::$test(&place).await;
+                place.close().await;
+            })+)+
+        }
+        mod on_postgres {
+            $($(#[tokio::test]
+            async fn $test() {
+                let place = super::Place::postgres().await;
                 super::$room::$test(&place).await;
                 place.close().await;
             })+)+

@@ -1,5 +1,7 @@
 //! Where a test runs: a fresh store on one of the databases, its clock, and a way in by the back door.
 
+use sqlx::postgres::PgConnection;
+use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _};
 
 use super::*;
@@ -11,14 +13,12 @@ pub(super) const START: UtcMillis = UtcMillis(1_767_225_600_000);
 enum Time {
     Stands(ManualClock),
     /// PostgreSQL's own clock runs; only its distance is set.
-    #[expect(dead_code, reason = "until the other backend is there")]
     Runs(ClockOffset),
 }
 
 enum Base {
     Sqlite(std::path::PathBuf),
-    #[expect(dead_code, reason = "until the other backend is there")]
-    Postgres(String),
+    Postgres { maintenance: String, database: String },
 }
 
 /// A fresh store.
@@ -53,6 +53,50 @@ impl Place {
         }
     }
 
+    pub(super) fn url(&self) -> String {
+        self.base.url()
+    }
+
+    /// Stops the store and leaves what it kept; tells where it is.
+    pub(super) async fn stopped(&self) -> (Tasks, String) {
+        self.tasks.ask_to_stop();
+        assert!(self.tasks.drain(Duration::from_secs(20)).await, "the writer ends");
+        (Tasks::new(), self.base.url())
+    }
+
+    pub(super) async fn postgres_unmigrated() -> Empty {
+        let base = Base::fresh_postgres();
+        base.administer("CREATE DATABASE").await;
+        Empty(base)
+    }
+
+    pub(super) async fn postgres() -> Self {
+        let base = Base::fresh_postgres();
+        base.administer("CREATE DATABASE").await;
+        let tasks = Tasks::new();
+        let (settings, offset) = base.postgres_settings();
+        let store = open(&settings, &tasks).await.expect("a store");
+        let place = Self {
+            store,
+            ids: Arc::default(),
+            tasks,
+            time: Time::Runs(offset),
+            base,
+        };
+        place.set(START).await;
+        place
+    }
+
+    /// Another process on the same database, with the same clock.
+    pub(super) async fn neighbour(&self) -> (Store, Tasks) {
+        let (mut settings, _) = self.base.postgres_settings();
+        if let Time::Runs(offset) = &self.time {
+            settings.offset = offset.clone();
+        }
+        let tasks = Tasks::new();
+        (open(&settings, &tasks).await.expect("a second store"), tasks)
+    }
+
     /// Whether the clock stands still, so that a test may be exact to the millisecond.
     pub(super) const fn stands(&self) -> bool {
         matches!(self.time, Time::Stands(_))
@@ -76,18 +120,25 @@ impl Place {
 
     /// Runs SQL past the store.
     pub(super) async fn by_the_back_door(&self, sql: &str) -> Result<(), String> {
-        let Base::Sqlite(path) = &self.base else {
-            panic!("the other backend is not there yet");
+        let sql = AssertSqlSafe(sql.to_owned());
+        let done = match &self.base {
+            Base::Sqlite(path) => {
+                let options = SqliteConnectOptions::new().filename(path).foreign_keys(false);
+                let mut connection = options.connect().await.expect("a connection");
+                let done = sqlx::raw_sql(sql).execute(&mut connection).await.map(drop);
+                connection.close().await.expect("closed");
+                done
+            }
+            Base::Postgres { .. } => {
+                let mut connection = PgConnection::connect(&self.base.url())
+                    .await
+                    .expect("a connection");
+                let done = sqlx::raw_sql(sql).execute(&mut connection).await.map(drop);
+                connection.close().await.expect("closed");
+                done
+            }
         };
-        let options = sqlx::sqlite::SqliteConnectOptions::new()
-            .filename(path)
-            .foreign_keys(false);
-        let mut connection = options.connect().await.expect("a connection");
-        let done = sqlx::raw_sql(AssertSqlSafe(sql.to_owned()))
-            .execute(&mut connection)
-            .await;
-        connection.close().await.expect("closed");
-        done.map(drop).map_err(|error| error.to_string())
+        done.map_err(|error| error.to_string())
     }
 
     /// Resolves when the writer has tidied away what may be forgotten.
@@ -98,35 +149,145 @@ impl Place {
     }
 
     async fn count(&self, table: &str) -> i64 {
-        let Base::Sqlite(path) = &self.base else {
-            panic!("the other backend is not there yet");
-        };
-        let options = sqlx::sqlite::SqliteConnectOptions::new().filename(path);
-        let mut connection = options.connect().await.expect("a connection");
-        let count = sqlx::query_scalar(AssertSqlSafe(format!("SELECT count(*) FROM {table}")));
-        count.fetch_one(&mut connection).await.expect("a count")
+        let sql = AssertSqlSafe(format!("SELECT count(*) FROM {table}"));
+        match &self.base {
+            Base::Sqlite(path) => {
+                let options = SqliteConnectOptions::new().filename(path);
+                let mut connection = options.connect().await.expect("a connection");
+                sqlx::query_scalar(sql)
+                    .fetch_one(&mut connection)
+                    .await
+                    .expect("a count")
+            }
+            Base::Postgres { .. } => {
+                let mut connection = PgConnection::connect(&self.base.url())
+                    .await
+                    .expect("a connection");
+                sqlx::query_scalar(sql)
+                    .fetch_one(&mut connection)
+                    .await
+                    .expect("a count")
+            }
+        }
     }
 
     /// Makes the next write of this kind fail, as a full disk or a broken rule would.
     pub(super) async fn sabotage(&self, table: &str, operation: &str) {
-        let sql = format!(
-            "CREATE TRIGGER sabotage BEFORE {operation} ON {table} BEGIN SELECT RAISE(ABORT, 'sabotage'); END"
-        );
+        let sql = match &self.base {
+            Base::Sqlite(_) => format!(
+                "CREATE TRIGGER sabotage BEFORE {operation} ON {table} BEGIN SELECT RAISE(ABORT, 'sabotage'); END"
+            ),
+            Base::Postgres { .. } => format!(
+                "CREATE TRIGGER sabotage BEFORE {operation} ON {table} FOR EACH ROW EXECUTE FUNCTION gatepost_refuse()"
+            ),
+        };
         self.by_the_back_door(&sql).await.expect("sabotaged");
     }
 
-    pub(super) async fn repair(&self, _table: &str) {
-        self.by_the_back_door("DROP TRIGGER sabotage")
-            .await
-            .expect("repaired");
+    pub(super) async fn repair(&self, table: &str) {
+        let sql = match &self.base {
+            Base::Sqlite(_) => "DROP TRIGGER sabotage".to_owned(),
+            Base::Postgres { .. } => format!("DROP TRIGGER sabotage ON {table}"),
+        };
+        self.by_the_back_door(&sql).await.expect("repaired");
     }
 
     /// Stops the store and removes what it kept.
     pub(super) async fn close(self) {
         self.tasks.ask_to_stop();
         assert!(self.tasks.drain(Duration::from_secs(20)).await, "the writer ends");
-        if let Base::Sqlite(path) = &self.base {
-            let _ = std::fs::remove_dir_all(path.parent().expect("a folder"));
+        drop(self.store);
+        match &self.base {
+            Base::Sqlite(path) => drop(std::fs::remove_dir_all(path.parent().expect("a folder"))),
+            Base::Postgres { .. } => self.base.administer("DROP DATABASE").await,
         }
+    }
+}
+
+/// Where the tests may make databases.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "tests are told of the server by the environment"
+)]
+pub(super) fn maintenance() -> String {
+    std::env::var("GATEPOST_TEST_POSTGRES").expect(
+        "GATEPOST_TEST_POSTGRES is not set: give the URL of a PostgreSQL server on which databases may be made, \
+         for example postgres://postgres@127.0.0.1:5432/postgres",
+    )
+}
+
+/// A database without a schema.
+pub(super) struct Empty(Base);
+
+impl Empty {
+    /// As a process does at its start.
+    pub(super) async fn open(&self) -> (Store, Tasks) {
+        let tasks = Tasks::new();
+        (
+            open(&self.0.postgres_settings().0, &tasks)
+                .await
+                .expect("it comes up"),
+            tasks,
+        )
+    }
+
+    pub(super) async fn drop_database(&self) {
+        self.0.administer("DROP DATABASE").await;
+    }
+}
+
+impl Base {
+    fn fresh_postgres() -> Self {
+        Self::Postgres {
+            maintenance: maintenance(),
+            database: format!("gatepost_{}", uuid::Uuid::now_v7().simple()),
+        }
+    }
+
+    fn url(&self) -> String {
+        match self {
+            Self::Sqlite(path) => format!("sqlite://{}", path.display()),
+            Self::Postgres {
+                maintenance,
+                database,
+            } => {
+                let mut url = url::Url::parse(maintenance).expect("a URL");
+                url.set_path(database);
+                url.into()
+            }
+        }
+    }
+
+    fn postgres_settings(&self) -> (Settings, ClockOffset) {
+        let clock = ManualClock::at(START);
+        let settings = Settings {
+            idle: Duration::from_millis(10),
+            ..Settings::new(self.url(), Arc::new(clock))
+        };
+        let offset = settings.offset.clone();
+        (settings, offset)
+    }
+
+    /// Makes or drops the database of the test.
+    async fn administer(&self, order: &str) {
+        let Self::Postgres {
+            maintenance,
+            database,
+        } = self
+        else {
+            return;
+        };
+        let force = if order.starts_with("DROP") {
+            "WITH (FORCE)"
+        } else {
+            ""
+        };
+        let mut connection = PgConnection::connect(maintenance).await.expect("the server");
+        let sql = AssertSqlSafe(format!("{order} {database} {force}"));
+        sqlx::raw_sql(sql)
+            .execute(&mut connection)
+            .await
+            .expect("administered");
+        connection.close().await.expect("closed");
     }
 }

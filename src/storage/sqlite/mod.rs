@@ -54,6 +54,17 @@ pub(super) async fn open(path: &Path, settings: &Settings, tasks: &Tasks) -> Res
     Ok(Store::new(Arc::new(queue), Arc::new(reader), wakes))
 }
 
+/// Brings the schema up to date and nothing else.
+pub(super) async fn migrate(path: &Path, settings: &Settings) -> Result<(), OpenError> {
+    use sqlx::Connection as _;
+    let _lock = file::claim(path)?;
+    let fresh = file::create(path)?;
+    let unusable = |error: sqlx::Error| OpenError::Unusable(describe(&error));
+    let mut connection = writing(path).connect().await.map_err(unusable)?;
+    migrate::run(&mut connection, path, fresh, settings.clock.now()).await?;
+    connection.close().await.map_err(unusable)
+}
+
 fn writing(path: &Path) -> SqliteConnectOptions {
     SqliteConnectOptions::new()
         .filename(path)

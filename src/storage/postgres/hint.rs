@@ -1,0 +1,129 @@
+//! Hints between processes: an empty NOTIFY after commits, from a connection of its own, and one LISTEN for the whole process.
+//!
+//! A NOTIFY inside a deciding transaction would make all commits of the database queue behind each other; here it costs them
+//! nothing. It carries nothing either, so no limit on its size is ever met. A hint may be lost: who waits polls.
+
+use std::sync::Arc;
+use std::sync::atomic::{AtomicI32, Ordering};
+use std::time::Duration;
+
+use sqlx::Executor as _;
+use sqlx::postgres::{PgConnectOptions, PgConnection, PgListener, PgPoolOptions};
+use tokio::sync::Notify;
+
+use super::{connect, describe};
+use crate::lifecycle::Tasks;
+use crate::storage::{Wake, Wakes};
+
+const CHANNEL: &str = "gatepost";
+const TELL: &str = "NOTIFY gatepost";
+const WHO: &str = "SELECT pg_backend_pid()";
+/// At most one hint in this time; the first goes out at once.
+const SPACING: Duration = Duration::from_millis(5);
+/// Before a lost connection is made anew: doubled up to the longest.
+const FIRST_PAUSE: Duration = Duration::from_millis(100);
+const LONGEST_PAUSE: Duration = Duration::from_secs(10);
+
+/// The writer's end: after a commit it rings once, however often.
+#[derive(Debug, Clone)]
+pub(super) struct Hints(Arc<Notify>);
+
+impl Hints {
+    pub(super) fn ring(&self) {
+        self.0.notify_one();
+    }
+}
+
+/// Starts the two tasks.
+pub(super) fn start(options: &PgConnectOptions, wakes: &Wakes, tasks: &Tasks) -> Hints {
+    let bell = Arc::new(Notify::new());
+    // Our own hints come back to us; by the process of the telling connection they are known.
+    let own = Arc::new(AtomicI32::new(0));
+    let (stop_telling, stop_listening) = (tasks.clone(), tasks.clone());
+    let teller = tell(options.clone(), Arc::clone(&bell), Arc::clone(&own));
+    let listener = listen(options.clone(), own, wakes.clone());
+    tasks.spawn(async move {
+        tokio::select! {
+            () = stop_telling.stopping() => {}
+            () = teller => {}
+        }
+    });
+    tasks.spawn(async move {
+        tokio::select! {
+            () = stop_listening.stopping() => {}
+            () = listener => {}
+        }
+    });
+    Hints(bell)
+}
+
+async fn tell(options: PgConnectOptions, bell: Arc<Notify>, own: Arc<AtomicI32>) {
+    let mut connection: Option<PgConnection> = None;
+    let mut pause = FIRST_PAUSE;
+    loop {
+        bell.notified().await;
+        while let Err(error) = tell_once(&mut connection, &options, &own).await {
+            connection = None;
+            tracing::warn!(error = %describe(&error), "other processes cannot be told; they poll");
+            tokio::time::sleep(pause).await;
+            pause = (pause * 2).min(LONGEST_PAUSE);
+        }
+        pause = FIRST_PAUSE;
+        tokio::time::sleep(SPACING).await;
+    }
+}
+
+async fn tell_once(
+    connection: &mut Option<PgConnection>,
+    options: &PgConnectOptions,
+    own: &AtomicI32,
+) -> Result<(), sqlx::Error> {
+    let telling = match connection {
+        Some(telling) => telling,
+        None => {
+            let mut fresh = connect(options).await?;
+            own.store(
+                sqlx::query_scalar(WHO).fetch_one(&mut fresh).await?,
+                Ordering::SeqCst,
+            );
+            connection.insert(fresh)
+        }
+    };
+    telling.execute(TELL).await.map(drop)
+}
+
+async fn listen(options: PgConnectOptions, own: Arc<AtomicI32>, wakes: Wakes) {
+    let mut pause = FIRST_PAUSE;
+    loop {
+        if let Err(error) = listen_once(&options, &own, &wakes, &mut pause).await {
+            tracing::warn!(error = %describe(&error), "hints of other processes are not heard; polling goes on");
+        }
+        tokio::time::sleep(pause).await;
+        pause = (pause * 2).min(LONGEST_PAUSE);
+    }
+}
+
+/// Listens until the connection is lost.
+async fn listen_once(
+    options: &PgConnectOptions,
+    own: &AtomicI32,
+    wakes: &Wakes,
+    pause: &mut Duration,
+) -> Result<(), sqlx::Error> {
+    let pool = PgPoolOptions::new()
+        .max_connections(1)
+        .connect_with(options.clone())
+        .await?;
+    let mut listener = PgListener::connect_with(&pool).await?;
+    listener.listen(CHANNEL).await?;
+    *pause = FIRST_PAUSE;
+    // Whatever was told while nobody listened.
+    wakes.publish(&[Wake::Everything]);
+    while let Some(hint) = listener.try_recv().await? {
+        let sender = i32::try_from(hint.process_id()).unwrap_or(0);
+        if sender != own.load(Ordering::SeqCst) {
+            wakes.publish(&[Wake::Everything]);
+        }
+    }
+    Ok(())
+}
