@@ -12,13 +12,12 @@ use tracing::info;
 use crate::callback::Intake;
 use crate::clock::{Clock, SystemClock};
 use crate::config::server_key::{self, KeyError};
-use crate::config::{Config, KeySource};
+use crate::config::{Config, KeySource, Loaded};
 use crate::confirmation::sweeper;
 use crate::delivery::button::ServerKey;
 use crate::delivery::card::CardMaker;
 use crate::delivery::phrase::{PhraseError, Phrasebook};
 use crate::delivery::sender::Sender;
-use crate::gate::policy::{Limits, Policy};
 use crate::gatekeeper::{self, Gatekeeper, Journal};
 use crate::http::auth::Tokens;
 use crate::http::guard::Crowd;
@@ -80,9 +79,6 @@ pub enum StartError {
     /// The words of the cards cannot be used.
     #[error(transparent)]
     Phrases(#[from] PhraseError),
-    /// The policy does not compile; the configuration's own check says where.
-    #[error("policy: {0}")]
-    Policy(String),
     /// The HTTP client cannot be built.
     #[error("outgoing HTTP cannot be set up: {0}")]
     Http(String),
@@ -98,13 +94,14 @@ pub struct Server {
 
 impl Server {
     /// Starts everything. When this returns, requests are answered.
-    pub async fn start(config: &Config, outside: Outside) -> Result<Self, StartError> {
+    pub async fn start(loaded: &Loaded, outside: Outside) -> Result<Self, StartError> {
         let Outside {
             clock,
             offset,
             ids,
             metrics,
         } = outside;
+        let config = &loaded.config;
         let listeners = listen(config).await?;
         let addresses: Vec<_> = listeners
             .iter()
@@ -114,7 +111,6 @@ impl Server {
         let http_client =
             channels::http_client().map_err(|error| StartError::Http(error.without_url().to_string()))?;
         let registry = channels::build(&config.channels, &http_client, &clock)?;
-        let policy = policy(config)?;
         let roll = Arc::new(people::roll(config));
         let public_url = config
             .server
@@ -130,7 +126,7 @@ impl Server {
         let (journal, scribe) = Journal::open();
         let gatekeeper = Gatekeeper::new(gatekeeper::Parts {
             store: store.clone(),
-            policy: Arc::new(policy),
+            policy: Arc::clone(&loaded.policy),
             roll,
             people: Arc::new(people::people(config)),
             registry: registry.clone(),
@@ -158,14 +154,11 @@ impl Server {
             crowd: Crowd::default(),
         });
         for listener in listeners {
-            let (router, stop) = (http::router(api.clone()), tasks.clone());
-            tasks.spawn(async move {
-                let serving = axum::serve(listener, router)
-                    .with_graceful_shutdown(async move { stop.stopping().await });
-                if let Err(error) = serving.await {
-                    tracing::error!(%error, "the listener ended");
-                }
-            });
+            tasks.spawn(http::serve::serve(
+                listener,
+                http::router(api.clone()),
+                tasks.clone(),
+            ));
         }
         for address in &addresses {
             info!(%address, "listening");
@@ -224,11 +217,4 @@ fn server_key(source: &KeySource, ids: &dyn Ids) -> Result<ServerKey, KeyError> 
 
 fn load_key(path: &Path, ids: &dyn Ids) -> Result<server_key::ServerKey, KeyError> {
     server_key::load_or_create(path, &|into| ids.random(into))
-}
-
-fn policy(config: &Config) -> Result<Policy, StartError> {
-    Policy::compile(&config.policy, &Limits::default()).map_err(|problems| {
-        let problems: Vec<_> = problems.iter().map(|problem| problem.problem.clone()).collect();
-        StartError::Policy(problems.join("; "))
-    })
 }

@@ -27,7 +27,7 @@ const MAY_USE: &[(&str, &str)] = &[
     ("storage", "gate audit confirmation job delivery callback"),
     ("gatekeeper", "gate audit confirmation job delivery storage"),
     ("callback", "gate audit confirmation delivery gatekeeper storage"),
-    ("host", "gate confirmation gatekeeper"),
+    ("host", "gate audit confirmation gatekeeper storage"),
     ("hook", "gate audit confirmation gatekeeper"),
     ("agent", "gate audit confirmation gatekeeper hook job storage"),
     // Part of the outside: it reads counts, and no inner room knows it.

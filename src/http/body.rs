@@ -353,7 +353,7 @@ mod tests {
             (r#"{"wait":61}"#, "`wait` must be"),
             (r#"{"wait":-1}"#, "`wait` must be"),
             (r#"{"wait":"5"}"#, "`wait` must be"),
-            (r#"{"wait":1e400}"#, "`wait` must be"),
+            (r#"{"wait":1e400}"#, "member wait is refused"),
             (r#"{"metadata":[]}"#, "`metadata` must be"),
             (r#"{"metadata":{"a":1,"a":2}}"#, "same key twice"),
         ] {

@@ -27,6 +27,7 @@ pub mod origin;
 pub mod problem;
 pub mod query;
 pub mod route;
+pub mod serve;
 pub mod v1;
 
 use auth::Tokens;
