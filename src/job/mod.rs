@@ -1,13 +1,38 @@
 //! The job: a durable agent run. Queued, running under a lease, parked as a row, or ended.
 //!
-//! This room is pure but for [`worker`], which runs what it claims. Each moment is a file with one transaction.
+//! This room is pure but for [`queue`] and [`worker`], which run what they claim, and [`desk`], which serves callers. Each
+//! moment is a file with one transaction: [`submit`], [`claim`], [`heartbeat`], [`save`], [`begin_call`], [`finish_call`],
+//! [`park`], [`release`], [`finish`], [`give_up`], [`cancel`], [`answer`], [`reconcile`]; [`wake`] is a part of others.
+//! It must not know SQL, platforms or the web, nor read the memory of a run: that is the agent room's.
 
 use gatepost_channel::UtcMillis;
 use serde::{Deserialize, Serialize};
 
 use crate::ids::{JobId, OperatorId, Org, TokenName, WorkerId};
 
+pub mod answer;
+pub mod begin_call;
+pub mod cancel;
+pub mod claim;
+mod end;
+pub mod finish;
+pub mod finish_call;
+pub mod give_up;
+pub mod heartbeat;
+pub mod hold;
+pub mod park;
+pub mod reconcile;
+pub mod release;
+pub mod save;
+pub mod submit;
 pub mod wake;
+
+pub use hold::{Hold, LostLease};
+
+#[cfg(test)]
+pub(crate) mod fixture;
+#[cfg(test)]
+mod job_tests;
 
 /// What a parked job waits for.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]

@@ -1,0 +1,130 @@
+//! Answering: somebody gives a parked run what it asked for. Waits that are decided through their request are not answered here.
+
+use crate::audit::{Actor, Draft, Opening};
+use crate::ids::{JobId, Org};
+use crate::storage::{Touches, Transaction, Workspace};
+
+use super::cancel::By;
+use super::{Job, JobState, WaitReason};
+
+/// What is said to the run.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Reply {
+    /// Words: for `user_input` and `browser_login`.
+    Words(String),
+    /// Whether the call with the unknown outcome was carried out.
+    Outcome {
+        /// `done` or `not_done`.
+        done: bool,
+    },
+}
+
+/// The memory does not say what it waits for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+#[error("the job's memory holds no open question")]
+pub struct NoQuestion;
+
+/// Puts a reply into a memory. The agent room's, handed in: the job room does not read memories.
+pub type Hear = fn(memory: &str, reply: &Reply) -> Result<String, NoQuestion>;
+
+/// Answers a job.
+#[derive(Clone)]
+pub struct Answer {
+    /// The job.
+    pub job: JobId,
+    /// The caller's organisation.
+    pub org: Org,
+    /// Who answers: an operator, or the job's own token for `user_input` only.
+    pub by: By,
+    /// What is said. For `outcome_unknown` it is `done` or `not_done`.
+    pub answer: Opening,
+    /// Puts it into the memory.
+    pub hear: Hear,
+}
+
+/// What came of it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Answered {
+    /// The job goes on.
+    Done(Box<Job>),
+    /// Its wait is decided through its confirmation request.
+    DecidedByRequest,
+    /// It does not wait for an answer.
+    NotWaiting,
+    /// Only an operator may answer this.
+    NotAllowed,
+    /// The answer is none of those that this wait takes.
+    NotAnAnswer,
+    /// There is no such job for this caller.
+    NotFound,
+}
+
+impl Transaction for Answer {
+    type Answer = Answered;
+    const NAME: &'static str = "answer_job";
+
+    fn touches(&self, touches: &mut Touches) {
+        touches.jobs.insert(self.job.clone());
+    }
+
+    fn apply(&self, workspace: &mut Workspace) -> Answered {
+        let Some(job) = workspace
+            .job(&self.job)
+            .filter(|job| self.by.sees(&self.org, job))
+        else {
+            return Answered::NotFound;
+        };
+        let JobState::WaitingHuman {
+            reason,
+            resume_movement,
+        } = &job.state
+        else {
+            return Answered::NotWaiting;
+        };
+        if reason.is_decided_by_request() {
+            return Answered::DecidedByRequest;
+        }
+        if matches!(self.by, By::Token(_)) && *reason != WaitReason::UserInput {
+            return Answered::NotAllowed;
+        }
+        let Some(reply) = self.reply(*reason) else {
+            return Answered::NotAnAnswer;
+        };
+        let Ok(memory) = (self.hear)(&job.memory, &reply) else {
+            return Answered::NotWaiting;
+        };
+        let (org, movement, reason) = (job.org.clone(), resume_movement.clone(), reason.as_str());
+        let now = workspace.now();
+        workspace.change_job(&self.job, |job| {
+            job.memory = memory;
+            job.movement = movement;
+            job.state = JobState::Queued;
+            job.waiting_on.clear();
+            job.run_at = now;
+            job.attempts = 0;
+            job.updated_at = now;
+        });
+        workspace.audit(
+            Draft::new(&org, "job.answered", self.by.actor())
+                .of_job(&self.job)
+                .with("reason", reason)
+                .with_private("answer", Some(self.answer.clone())),
+        );
+        workspace.audit(Draft::new(&org, "job.resumed", Actor::System).of_job(&self.job));
+        workspace
+            .job(&self.job)
+            .map_or(Answered::NotFound, |job| Answered::Done(Box::new(job.clone())))
+    }
+}
+
+impl Answer {
+    fn reply(&self, reason: WaitReason) -> Option<Reply> {
+        let text = self.answer.value.trim();
+        match (reason, text) {
+            (WaitReason::OutcomeUnknown, "done") => Some(Reply::Outcome { done: true }),
+            (WaitReason::OutcomeUnknown, "not_done") => Some(Reply::Outcome { done: false }),
+            (WaitReason::OutcomeUnknown, _) | (_, "") => None,
+            (_, words) => Some(Reply::Words(words.to_owned())),
+        }
+    }
+}
