@@ -1,7 +1,7 @@
 //! Finishing: the run is over, in the words of its engine.
 
 use crate::audit::{Actor, Opening};
-use crate::ids::JobId;
+use crate::ids::{ConfirmationId, JobId};
 use crate::storage::{Touches, Transaction, Workspace};
 
 use super::JobState;
@@ -40,6 +40,8 @@ pub struct Finish {
     pub said: Option<Opening>,
     /// The last memory; `None` leaves it as it is (for a run whose memory cannot be read).
     pub remembered: Option<Remembered>,
+    /// Its requests: those still open are withdrawn.
+    pub confirmations: Vec<ConfirmationId>,
     /// The job that waits for it.
     pub parent: Option<JobId>,
 }
@@ -53,10 +55,8 @@ impl Transaction for Finish {
         touches.jobs.extend(self.parent.clone());
         if let Some(remembered) = &self.remembered {
             remembered.touches(&self.hold, touches);
-            touches
-                .confirmations
-                .extend(remembered.confirmations.iter().cloned());
         }
+        touches.confirmations.extend(self.confirmations.iter().cloned());
     }
 
     fn apply(&self, workspace: &mut Workspace) -> Self::Answer {
@@ -66,17 +66,15 @@ impl Transaction for Finish {
             Ending::Aborted { result } => (JobState::Aborted { result }, actor),
             Ending::Failed { error } => (JobState::Error { error }, Actor::System),
         };
-        let mut requests = &[][..];
         if let Some(remembered) = &self.remembered {
             remembered.write(workspace, &self.hold);
-            requests = &remembered.confirmations;
         }
         end(
             workspace,
             &self.hold.job,
             state,
             actor,
-            requests,
+            &self.confirmations,
             self.said.clone(),
         );
         Ok(())

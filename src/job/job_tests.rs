@@ -152,6 +152,7 @@ fn an_expired_lease_is_reclaimed_and_the_old_worker_is_fenced_off() {
         },
         said: None,
         remembered: None,
+        confirmations: Vec::new(),
         parent: None,
     };
     assert_eq!(world.run(&finish), Err(LostLease));

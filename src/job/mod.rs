@@ -1,6 +1,6 @@
 //! The job: a durable agent run. Queued, running under a lease, parked as a row, or ended.
 //!
-//! This room is pure but for [`queue`] and [`worker`], which run what they claim, and [`desk`], which serves callers. Each
+//! This room is pure but for [`queue`] and [`worker`], which run what they claim. Each
 //! moment is a file with one transaction: [`submit`], [`claim`], [`heartbeat`], [`save`], [`begin_call`], [`finish_call`],
 //! [`park`], [`release`], [`finish`], [`give_up`], [`cancel`], [`answer`], [`reconcile`]; [`wake`] is a part of others.
 //! It must not know SQL, platforms or the web, nor read the memory of a run: that is the agent room's.
@@ -21,11 +21,14 @@ pub mod give_up;
 pub mod heartbeat;
 pub mod hold;
 pub mod park;
+pub mod queue;
 pub mod reconcile;
 pub mod release;
 pub mod save;
 pub mod submit;
+pub mod view;
 pub mod wake;
+pub mod worker;
 
 pub use hold::{Hold, LostLease};
 
