@@ -148,7 +148,6 @@ impl Server {
             tokens: Tokens::of_config(&config.tokens, gatekeeper.people()),
             names: Names::new(&addresses, config.server.public_url.as_ref()),
             public_url: config.server.public_url.clone(),
-            dialects: None,
             metrics,
             tasks: tasks.clone(),
             crowd: Crowd::default(),

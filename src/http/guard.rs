@@ -40,7 +40,7 @@ pub async fn guard(State(api): State<Api>, request: Request, next: Next) -> Resp
     let host = hooks::host_of(request.uri().path()).map(str::to_owned);
     let response = guarded(&api, request, next).await;
     let mut response = match host {
-        Some(host) => hooks::in_its_own_words(&api, &host, response),
+        Some(host) => hooks::in_its_own_words(&host, response),
         None => response,
     };
     let headers = response.headers_mut();

@@ -1,43 +1,58 @@
 //! The place where agent hosts ask in their own dialect. Hosts take any status but 200 as consent, so everything that is not
 //! an answer becomes the host's own denial, answered with 200: a missing token, a bad or oversized body, overload, a panic.
 //!
-//! It knows no dialect: [`Dialects`] does.
+//! It knows no dialect: [`crate::host`] does.
 
-use async_trait::async_trait;
 use axum::body::Body;
-use axum::extract::{FromRequestParts as _, Path, Request, State};
-use axum::http::{HeaderValue, StatusCode, header};
+use axum::extract::{Path, Request, State};
+use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
 
-use super::auth::Agent;
+use super::auth::Rights;
 use super::problem::{Code, Problem};
-use super::{Api, body};
+use super::{Api, body, query};
 use crate::gate::DenyReason;
 use crate::gatekeeper::Caller;
+use crate::host::serve::{self, AuthFailure, BodyFailure, HostAnswer, Incoming};
+use crate::host::{CALL_HEADER, Host, PENDING_HEADER};
 
-/// The dialects of agent hosts, on top of the gate.
-#[async_trait]
-pub trait Dialects: Send + Sync {
-    /// Answers a host's question with a JSON body. It must not fail: what goes wrong is a denial.
-    async fn answer(&self, caller: &Caller, host: &str, body: &[u8]) -> String;
-
-    /// The host's own denial, as a JSON body. A host that is not known gets the most widely understood one.
-    fn denial(&self, host: &str, reason: DenyReason, message: &str) -> String;
-}
-
-/// `POST /api/hooks/{host}`.
+/// `POST /api/hooks/{host}`. The query `hold` says how long the host may be kept waiting, in seconds.
 pub async fn handle(
     State(api): State<Api>,
     Path(host): Path<String>,
     request: Request,
 ) -> Result<Response, Problem> {
-    let (mut parts, body) = request.into_parts();
-    let agent = Agent::from_request_parts(&mut parts, &api).await?;
-    let held = body::read(api.budget(), &parts.headers, body).await?;
-    let Some(dialects) = api.dialects() else {
-        return Err(Problem::new(Code::NotInstalled));
+    let host = Host::parse(&host).map_err(|_| Problem::new(Code::NotInstalled))?;
+    let (parts, body) = request.into_parts();
+    let caller = match api.tokens().of_request(&parts) {
+        Err(_) => Err(AuthFailure::UnknownToken),
+        Ok(identity) => match &identity.rights {
+            Rights::Agent { owner, .. } => Ok(Caller {
+                token: identity.token.clone(),
+                org: identity.org.clone(),
+                owner: owner.clone(),
+            }),
+            _ => Err(AuthFailure::NotAnAgent),
+        },
     };
-    Ok(answer(dialects.answer(&agent.caller, &host, held.bytes()).await))
+    let hold = query::Params::of(&parts.uri)
+        .ok()
+        .and_then(|mut query| query.text("hold"));
+    let body = match body::read(api.budget(), &parts.headers, body).await {
+        Ok(held) => Ok(held.into_bytes()),
+        Err(problem) if problem.code() == Code::BodyTooLarge => Err(BodyFailure::TooLarge),
+        Err(_) => Err(BodyFailure::Broken),
+    };
+    let incoming = Incoming {
+        caller,
+        body,
+        hold: serve::hold(hold.as_deref()),
+        call: single(&parts.headers, CALL_HEADER),
+        pending: single(&parts.headers, PENDING_HEADER),
+    };
+    Ok(respond(
+        serve::answer(api.gatekeeper(), api.tasks(), host, incoming).await,
+    ))
 }
 
 /// The host that a path names, when it is one of a hook.
@@ -46,54 +61,40 @@ pub fn host_of(path: &str) -> Option<&str> {
     rest.split('/').next()
 }
 
-/// The answer, or in place of a refusal the host's own denial.
-pub fn in_its_own_words(api: &Api, host: &str, response: Response) -> Response {
+/// The answer, or in place of a refusal the host's own denial. A host that is not known gets the form that most hosts share.
+pub fn in_its_own_words(host: &str, response: Response) -> Response {
     if response.status() == StatusCode::OK {
         return response;
     }
     let (reason, message) = match response.status().as_u16() {
-        401 => (
-            DenyReason::NotAuthorised,
-            "The call was not approved: the token of the hook is missing or not known to Gatepost.",
-        ),
-        403 => (
-            DenyReason::NotAuthorised,
-            "The call was not approved: the token of the hook is not an agent's.",
-        ),
+        401 | 403 => (DenyReason::NotAuthorised, "the gate does not know this token"),
         400..=499 => (
             DenyReason::InvalidArguments,
-            "The call was not approved: Gatepost could not read the question of the hook.",
+            "the gate could not read the question",
         ),
-        _ => (
-            DenyReason::GateError,
-            "The call was not approved: Gatepost could not answer the hook.",
-        ),
+        _ => (DenyReason::GateError, "the gate could not answer"),
     };
     metrics::counter!("gatepost_hook_refusals_total", "status" => response.status().as_u16().to_string())
         .increment(1);
-    match api.dialects() {
-        Some(dialects) => answer(dialects.denial(host, reason, message)),
-        None => answer(bare_denial(message)),
+    let host = Host::parse(host).unwrap_or(Host::ClaudeCode);
+    respond(serve::refuse(host, None, message, reason))
+}
+
+fn respond(answer: HostAnswer) -> Response {
+    let mut response = Body::from(answer.body).into_response();
+    let headers = response.headers_mut();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
+    if let Some(id) = answer.pending
+        && let Ok(value) = HeaderValue::from_str(id.as_str())
+    {
+        headers.insert(PENDING_HEADER, value);
     }
-}
-
-fn answer(json: String) -> Response {
-    let mut response = Body::from(json).into_response();
-    response
-        .headers_mut()
-        .insert(header::CONTENT_TYPE, HeaderValue::from_static("application/json"));
     response
 }
 
-/// The denial of an installation without dialects, in the shape that most hosts share.
-fn bare_denial(message: &str) -> String {
-    serde_json::json!({
-        "continue": true,
-        "hookSpecificOutput": {
-            "hookEventName": "PreToolUse",
-            "permissionDecision": "deny",
-            "permissionDecisionReason": message,
-        },
-    })
-    .to_string()
+/// A header that stands once.
+fn single(headers: &HeaderMap, name: &str) -> Option<String> {
+    let mut values = headers.get_all(name).iter();
+    let value = values.next()?.to_str().ok()?.to_owned();
+    values.next().is_none().then_some(value)
 }

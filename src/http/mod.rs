@@ -33,7 +33,6 @@ pub mod v1;
 use auth::Tokens;
 use body::BodyBudget;
 use guard::Crowd;
-use hooks::Dialects;
 use origin::Names;
 use problem::{Code, Problem};
 use v1::channel::throttle::Throttle;
@@ -54,8 +53,6 @@ pub struct Parts {
     pub names: Names,
     /// How the outside names the server.
     pub public_url: Option<PublicUrl>,
-    /// The dialects of agent hosts.
-    pub dialects: Option<Arc<dyn Dialects>>,
     /// What the metrics are read from.
     pub metrics: Option<PrometheusHandle>,
     /// The tasks of the server: a server that stops is not ready.
@@ -117,11 +114,6 @@ impl Api {
     /// How the outside names the server.
     pub fn public_url(&self) -> Option<&PublicUrl> {
         self.0.parts.public_url.as_ref()
-    }
-
-    /// The dialects of agent hosts.
-    pub fn dialects(&self) -> Option<&dyn Dialects> {
-        self.0.parts.dialects.as_deref()
     }
 
     /// What the metrics are read from.

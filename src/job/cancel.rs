@@ -84,7 +84,11 @@ impl Transaction for Cancel {
             status if status.is_final() => return Cancelled::TooLate(Box::new(job.clone())),
             _ => {}
         }
-        if job.confirmations.iter().any(|id| !self.confirmations.contains(id)) {
+        if job
+            .confirmations
+            .iter()
+            .any(|id| !self.confirmations.contains(id))
+        {
             return Cancelled::Moved;
         }
         end(

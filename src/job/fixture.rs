@@ -231,7 +231,8 @@ impl World {
                 .expect("a changed request is there")
                 .confirmation;
             assert_eq!(row.version, changed.stored_version);
-            let leaves = row.state.status() == Status::Pending && changed.value.state.status() != Status::Pending;
+            let leaves =
+                row.state.status() == Status::Pending && changed.value.state.status() != Status::Pending;
             assert_eq!(leaves, changed.settles);
             if leaves {
                 let late = changes.now >= row.expires_at;
@@ -241,7 +242,11 @@ impl World {
                     _ => assert!(!late, "settled after its deadline"),
                 }
             } else {
-                assert_eq!(row.state.status(), changed.value.state.status(), "final states stay");
+                assert_eq!(
+                    row.state.status(),
+                    changed.value.state.status(),
+                    "final states stay"
+                );
             }
             *row = changed.value;
         }
@@ -249,7 +254,11 @@ impl World {
             rows.dossiers.get_mut(&id).expect("there").votes.push(vote);
         }
         for (id, delivery) in changes.new_deliveries {
-            rows.dossiers.get_mut(&id).expect("there").deliveries.push(delivery);
+            rows.dossiers
+                .get_mut(&id)
+                .expect("there")
+                .deliveries
+                .push(delivery);
         }
         for (id, delivery) in changes.changed_deliveries {
             let cards = &mut rows.dossiers.get_mut(&id).expect("there").deliveries;
@@ -263,10 +272,7 @@ impl World {
         for (job, stored) in changes.changed_jobs {
             let row = rows.jobs.get_mut(&job.id).expect("a changed job is there");
             assert_eq!(row.version, stored);
-            assert!(
-                !row.state.status().is_final(),
-                "a job that ended does not change"
-            );
+            assert!(!row.state.status().is_final(), "a job that ended does not change");
             *row = job;
         }
         for item in changes.outbox {
@@ -317,7 +323,11 @@ impl World {
 
     /// The kinds of all events, in order.
     pub(crate) fn kinds(&self) -> Vec<String> {
-        self.rows().events.iter().map(|event| event.kind.clone()).collect()
+        self.rows()
+            .events
+            .iter()
+            .map(|event| event.kind.clone())
+            .collect()
     }
 
     pub(crate) fn count(&self, kind: &str) -> usize {
@@ -470,9 +480,8 @@ impl Read for World {
     }
 
     async fn confirmations(&self, filter: &ConfirmationFilter) -> Result<Page<Dossier>, ReadError> {
-        let wanted = |dossier: &&Dossier| {
-            filter.job.is_none() || dossier.confirmation.asked.job == filter.job
-        };
+        let wanted =
+            |dossier: &&Dossier| filter.job.is_none() || dossier.confirmation.asked.job == filter.job;
         Ok(Page {
             items: self.rows().dossiers.values().filter(wanted).cloned().collect(),
             next_cursor: None,

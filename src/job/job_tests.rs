@@ -198,7 +198,11 @@ fn a_worker_never_takes_from_itself_when_the_clock_steps() {
         })
         .unwrap();
     assert_eq!(until, world.clock.now().plus(LEASE));
-    assert_eq!(world.claim(1).jobs, [], "the heartbeat mended the lease for others too");
+    assert_eq!(
+        world.claim(1).jobs,
+        [],
+        "the heartbeat mended the lease for others too"
+    );
 }
 
 #[test]
@@ -231,7 +235,10 @@ fn a_job_that_kills_its_workers_is_given_up_and_its_parent_woken() {
     }
     let fresh = world.submit("fresh");
     let claimed = world.claim(2);
-    assert_eq!(claimed.jobs.iter().map(|job| &job.id).collect::<Vec<_>>(), [&fresh]);
+    assert_eq!(
+        claimed.jobs.iter().map(|job| &job.id).collect::<Vec<_>>(),
+        [&fresh]
+    );
     let [spent] = &claimed.spent[..] else {
         panic!("one is spent");
     };
@@ -399,23 +406,14 @@ fn cancelling_takes_the_open_requests_and_the_fence() {
         ..cancel(&world, &parked)
     };
     assert_eq!(world.run(&unaware), Cancelled::Moved);
-    assert!(matches!(
-        world.run(&cancel(&world, &parked)),
-        Cancelled::Done(_)
-    ));
+    assert!(matches!(world.run(&cancel(&world, &parked)), Cancelled::Done(_)));
     assert_eq!(world.request(&request).state.status(), Status::Cancelled);
-    assert!(matches!(
-        world.run(&cancel(&world, &parked)),
-        Cancelled::Done(_)
-    ));
+    assert!(matches!(world.run(&cancel(&world, &parked)), Cancelled::Done(_)));
     assert_eq!(world.count("job.cancelled"), 1);
 
     let running = world.submit("running");
     let hold = Hold::on(&world.claim_one());
-    assert!(matches!(
-        world.run(&cancel(&world, &running)),
-        Cancelled::Done(_)
-    ));
+    assert!(matches!(world.run(&cancel(&world, &running)), Cancelled::Done(_)));
     assert_eq!(world.run(&save(&hold)), Err(LostLease));
 }
 
@@ -426,9 +424,7 @@ fn cancel_and_decide_have_one_winner() {
         let id = world.submit("go");
         let hold = Hold::on(&world.claim_one());
         let request = world.ask(&id, "a");
-        world
-            .run(&park(&hold, std::slice::from_ref(&request)))
-            .unwrap();
+        world.run(&park(&hold, std::slice::from_ref(&request))).unwrap();
         let cancelling = cancel(&world, &id);
         if cancel_first {
             world.run(&cancelling);
@@ -439,7 +435,11 @@ fn cancel_and_decide_have_one_winner() {
             world.run(&cancelling);
             assert_eq!(world.request(&request).state.status(), Status::Approved);
         }
-        assert_eq!(world.job(&id).state, JobState::Cancelled, "a cancelled job does not run");
+        assert_eq!(
+            world.job(&id).state,
+            JobState::Cancelled,
+            "a cancelled job does not run"
+        );
         assert_eq!(world.claim(1).jobs, []);
     }
 }
@@ -490,7 +490,10 @@ fn who_may_answer_what() {
         assert!(matches!(answered, Answered::Done(_)), "{reason:?} {text}");
         assert_eq!(world.job(&id).state, JobState::Queued);
         let heard = world.job(&id).memory;
-        assert!(heard.starts_with("heard ") || heard.starts_with("done "), "{heard}");
+        assert!(
+            heard.starts_with("heard ") || heard.starts_with("done "),
+            "{heard}"
+        );
         assert_eq!(world.run(&answering), Answered::NotWaiting, "a second answer");
         assert_eq!(world.job(&id).memory, heard);
     }
@@ -513,9 +516,7 @@ fn a_stranded_job_is_redriven_once() {
     let id = world.submit("go");
     let hold = Hold::on(&world.claim_one());
     let request = world.ask(&id, "a");
-    world
-        .run(&park(&hold, std::slice::from_ref(&request)))
-        .unwrap();
+    world.run(&park(&hold, std::slice::from_ref(&request))).unwrap();
     assert_eq!(world.run(&Reconcile { limit: 10 }), 0);
     // Somebody mended the database by hand and lost the wake-up.
     let parked = world.job(&id);
