@@ -14,11 +14,13 @@
 //! - [`config`]: what the operator wrote.
 //! - [`http`], [`telemetry`]: the outside: the API, log lines and metrics.
 //! - [`app`]: puts concrete parts together; the only file that names them all.
+//! - [`cli`]: the command line.
 //! - [`clock`], [`ids`], [`lifecycle`]: time, chance and tasks as parameters.
 
 pub mod app;
 pub mod audit;
 pub mod callback;
+pub mod cli;
 pub mod clock;
 pub mod config;
 pub mod confirmation;

@@ -1,2 +1,7 @@
 //! The binary.
-fn main() {}
+
+use std::process::ExitCode;
+
+fn main() -> ExitCode {
+    gatepost::cli::main()
+}

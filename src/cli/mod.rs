@@ -1,47 +1,45 @@
 //! The command line: what can be typed, and the exit codes. Each command is a file.
 //!
 //! Exit codes: 0 done, 1 refused or failed, 2 wrong usage (but `gate`, whose codes are its host's). The environment and the
-//! terminal are touched here and nowhere else.
+//! terminal are touched here and nowhere else; [`print`] is the only place that writes.
 
 use std::path::PathBuf;
 use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
 
+pub mod api;
 mod approve;
 mod audit;
 mod check;
-mod client;
-mod demo;
-mod doctor;
-mod gate;
+pub mod client;
 mod job;
-mod migrate;
 mod pending;
-mod print;
-mod serve;
+pub mod print;
+mod schema;
+mod stop;
+mod table;
+
+pub use api::ServerArgs;
 
 /// An approval gate for AI agents: a call that needs a person becomes a durable request and a card, and a verified click
 /// decides it.
 #[derive(Debug, Parser)]
-#[command(name = "gatepost", version, about, max_term_width = 110)]
-pub struct Cli {
+#[command(
+    name = "gatepost",
+    version,
+    max_term_width = 110,
+    disable_help_subcommand = true
+)]
+#[command(
+    after_help = "Exit codes: 0 done, 1 refused or failed, 2 wrong usage.\nFirst steps: `gatepost demo`, then `gatepost check` on a configuration of your own."
+)]
+struct Cli {
     #[command(subcommand)]
     command: Command,
-}
-
-/// Where the server is and who asks.
-#[derive(Debug, Clone, Args)]
-pub struct ServerArgs {
-    /// Address of the server
-    #[arg(long, env = "GATEPOST_URL", default_value = "http://127.0.0.1:8460", global = true)]
-    pub url: String,
-    /// Bearer token of the API
-    #[arg(long, env = "GATEPOST_TOKEN", hide_env_values = true, default_value = "", global = true)]
-    pub token: String,
-    /// Print JSON
+    /// Print JSON; for `serve`, log in JSON
     #[arg(long, global = true)]
-    pub json: bool,
+    json: bool,
 }
 
 /// Which configuration.
@@ -54,26 +52,18 @@ pub struct ConfigArgs {
 
 #[derive(Debug, Subcommand)]
 enum Command {
-    /// Run the main job with nothing to set up: an agent asks to pay an invoice, a person decides
-    #[command(after_help = "Examples:\n  gatepost demo          print an address; decide on the page\n  gatepost demo --auto   decide by itself, for a first look and for tests")]
-    Demo(demo::DemoArgs),
-    /// Run the server
-    #[command(after_help = "Examples:\n  gatepost serve\n  gatepost serve --config /etc/gatepost.yaml")]
-    Serve(ConfigArgs),
     /// Read and check the configuration, pieces and templates
-    #[command(after_help = "Examples:\n  gatepost check\n  gatepost check --config /etc/gatepost.yaml --json")]
-    Check(check::CheckArgs),
-    /// Ask every platform whether its channel works
-    #[command(after_help = "Examples:\n  gatepost doctor --config /etc/gatepost.yaml")]
-    Doctor(doctor::DoctorArgs),
-    /// Hook command for an agent host: reads the host's JSON on stdin, answers in its dialect
-    #[command(after_help = "Examples:\n  gatepost gate claude-code   (GATEPOST_URL and GATEPOST_TOKEN in the environment)")]
-    Gate(gate::GateArgs),
+    #[command(
+        after_help = "Examples:\n  gatepost check\n  gatepost check --config /etc/gatepost.yaml --json"
+    )]
+    Check(ConfigArgs),
     /// List the requests that wait for a person
-    #[command(after_help = "Examples:\n  gatepost pending\n  gatepost pending --stuck --json")]
+    #[command(
+        after_help = "Examples:\n  gatepost pending\n  gatepost pending --tool oa__purchase_pay\n  gatepost pending --stuck --json"
+    )]
     Pending(pending::PendingArgs),
-    /// Show one request with its votes and cards
-    #[command(after_help = "Examples:\n  gatepost show cr_0198…")]
+    /// Show one request with its arguments, votes and cards
+    #[command(after_help = "Examples:\n  gatepost show cr_0198…\n  gatepost show cr_0198… --full")]
     Show(pending::ShowArgs),
     /// Approve a request
     #[command(after_help = "Examples:\n  gatepost approve cr_0198… --reason 'checked with the supplier'")]
@@ -82,62 +72,52 @@ enum Command {
     #[command(after_help = "Examples:\n  gatepost reject cr_0198… --reason 'wrong account'")]
     Reject(approve::RejectArgs),
     /// Submit and watch agent jobs
-    #[command(after_help = "Examples:\n  gatepost job submit --piece pay-invoice --input 'invoice 4711'\n  gatepost job show job_0198…\n  gatepost job answer job_0198… done")]
+    #[command(
+        after_help = "Examples:\n  gatepost job submit --piece pay-invoice --input 'pay invoice 4711' --wait\n  gatepost job show job_0198…\n  gatepost job answer job_0198… done"
+    )]
     Job(job::JobArgs),
     /// Look into the audit log
-    #[command(after_help = "Examples:\n  gatepost audit list --kind vote.cast\n  gatepost audit verify\n  gatepost audit export > audit.jsonl")]
+    #[command(
+        after_help = "Examples:\n  gatepost audit list --kind vote.cast\n  gatepost audit verify\n  gatepost audit export > audit.jsonl"
+    )]
     Audit(audit::AuditArgs),
-    /// Bring the database up to date
-    #[command(after_help = "Examples:\n  gatepost migrate --config /etc/gatepost.yaml")]
-    Migrate(ConfigArgs),
-    /// Print the description of the API (OpenAPI 3.1)
-    Openapi,
-    /// Print the JSON Schema of the configuration
-    #[command(after_help = "Examples:\n  gatepost schema > gatepost.schema.json")]
-    Schema,
+    /// Print a JSON Schema: of the configuration, or of the hook protocol
+    #[command(after_help = "Examples:\n  gatepost schema > gatepost.schema.json\n  gatepost schema hooks")]
+    Schema(schema::SchemaArgs),
 }
 
-/// Reads the arguments and runs the command.
+/// Reads the arguments and runs the command. Wrong usage ends the process with 2 and an explanation.
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
-        Err(error) => {
-            print::error(&format!("the runtime cannot start: {error}"));
-            return ExitCode::FAILURE;
-        }
+        Err(error) => return stop::Stop::failed(format!("the runtime cannot start: {error}")).tell(),
     };
-    runtime.block_on(run(cli.command))
+    runtime.block_on(run(cli))
 }
 
-async fn run(command: Command) -> ExitCode {
-    let outcome = match command {
-        Command::Gate(args) => return gate::run(args).await,
-        Command::Demo(args) => demo::run(args).await,
-        Command::Serve(args) => serve::run(args).await,
-        Command::Check(args) => check::run(args),
-        Command::Doctor(args) => doctor::run(args).await,
-        Command::Pending(args) => pending::run(args).await,
-        Command::Show(args) => pending::show(args).await,
-        Command::Approve(args) => approve::approve(args).await,
-        Command::Reject(args) => approve::reject(args).await,
-        Command::Job(args) => job::run(args).await,
-        Command::Audit(args) => audit::run(args).await,
-        Command::Migrate(args) => migrate::run(args).await,
-        Command::Openapi => {
-            print::line(crate::http::OPENAPI);
-            Ok(())
-        }
-        Command::Schema => {
-            print::line(crate::config::schema::SCHEMA);
+async fn run(Cli { command, json }: Cli) -> ExitCode {
+    let done = match command {
+        Command::Check(args) => check::run(&args, json),
+        Command::Pending(args) => pending::run(args, json).await,
+        Command::Show(args) => pending::show(args, json).await,
+        Command::Approve(args) => approve::approve(args, json).await,
+        Command::Reject(args) => approve::reject(args, json).await,
+        Command::Job(args) => job::run(args, json).await,
+        Command::Audit(args) => audit::run(args, json).await,
+        Command::Schema(args) => {
+            schema::run(&args);
             Ok(())
         }
     };
-    match outcome {
-        Ok(()) => ExitCode::SUCCESS,
-        Err(error) => {
-            print::error(&format!("{error:#}"));
-            ExitCode::FAILURE
-        }
-    }
+    done.map_or_else(|stop| stop.tell(), |()| ExitCode::SUCCESS)
+}
+
+/// Looks an environment variable up; one that is not UTF-8 is none.
+#[expect(
+    clippy::disallowed_methods,
+    reason = "the command line is where the environment is read"
+)]
+fn environment(name: &str) -> Option<String> {
+    std::env::var(name).ok()
 }

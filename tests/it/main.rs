@@ -10,5 +10,6 @@
 )]
 
 mod channels;
+mod cli;
 mod fakes_selftest;
 mod support;

@@ -1,0 +1,263 @@
+//! `gatepost audit …`: what happened, whether the chain holds, and all of it as JSON lines.
+
+use clap::{Args, Subcommand};
+use serde_json::Value;
+
+use super::api::{Api, Filters, ServerArgs};
+use super::print;
+use super::stop::{Done, Stop};
+use super::table::{Column, table};
+
+/// Arguments of `gatepost audit`.
+#[derive(Debug, Args)]
+pub struct AuditArgs {
+    #[command(subcommand)]
+    command: AuditCommand,
+    #[command(flatten)]
+    server: ServerArgs,
+}
+
+#[derive(Debug, Subcommand)]
+enum AuditCommand {
+    /// List events
+    #[command(
+        after_help = "Examples:\n  gatepost audit list --kind vote.cast --since 2026-07-01T00:00:00Z\n  gatepost audit list --confirmation cr_0198… --json"
+    )]
+    List(ListArgs),
+    /// Check the chain; exit code 1 when it is broken
+    #[command(
+        after_help = "Examples:\n  gatepost audit verify\n  gatepost audit verify --head acme:1024:9f86d081…   finds a tail that was cut off, too"
+    )]
+    Verify(VerifyArgs),
+    /// Write events as JSON lines
+    #[command(
+        after_help = "Examples:\n  gatepost audit export > audit.jsonl\n  gatepost audit export --since 2026-07-01T00:00:00Z > july.jsonl"
+    )]
+    Export(Which),
+}
+
+/// The filters of the API.
+#[derive(Debug, Args)]
+struct Which {
+    /// Only events of this kind, such as `vote.cast`
+    #[arg(long, value_name = "KIND")]
+    kind: Option<String>,
+    /// Only what this person, token or part of the server did
+    #[arg(long, value_name = "WHO")]
+    actor: Option<String>,
+    /// Only what concerns this request
+    #[arg(long, value_name = "ID")]
+    confirmation: Option<String>,
+    /// Only what concerns this job
+    #[arg(long, value_name = "ID")]
+    job: Option<String>,
+    /// Only what concerns this channel
+    #[arg(long, value_name = "NAME")]
+    channel: Option<String>,
+    /// Only events at or after this time (RFC 3339)
+    #[arg(long, value_name = "TIME")]
+    since: Option<String>,
+    /// Only events before this time (RFC 3339)
+    #[arg(long, value_name = "TIME")]
+    until: Option<String>,
+}
+
+#[derive(Debug, Args)]
+struct ListArgs {
+    #[command(flatten)]
+    which: Which,
+    /// At most so many
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    limit: usize,
+}
+
+#[derive(Debug, Args)]
+struct VerifyArgs {
+    /// A head that was kept elsewhere: the chain must still hold this event
+    #[arg(long, value_name = "ORG:SEQ:HASH")]
+    head: Option<Head>,
+}
+
+/// A link of the chain that was written down elsewhere.
+#[derive(Debug, Clone, PartialEq, Eq)]
+struct Head {
+    org: String,
+    seq: u64,
+    hash: String,
+}
+
+impl std::str::FromStr for Head {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let wrong = || "a head is ORG:SEQ:HASH, the hash in 64 hexadecimal digits".to_owned();
+        let mut parts = text.rsplitn(3, ':');
+        let (hash, seq, org) = (parts.next(), parts.next(), parts.next());
+        let hash = hash
+            .filter(|hash| hash.len() == 64 && hash.bytes().all(|b| b.is_ascii_hexdigit()))
+            .ok_or_else(wrong)?;
+        let seq = seq.and_then(|seq| seq.parse().ok()).ok_or_else(wrong)?;
+        let org = org.filter(|org| !org.is_empty()).ok_or_else(wrong)?;
+        Ok(Self {
+            org: org.to_owned(),
+            seq,
+            hash: hash.to_ascii_lowercase(),
+        })
+    }
+}
+
+impl Which {
+    fn filters(&self) -> Result<Filters, Stop> {
+        Filters::new()
+            .with("kind", self.kind.as_deref())
+            .with("actor", self.actor.as_deref())
+            .with("confirmation_id", self.confirmation.as_deref())
+            .with("job_id", self.job.as_deref())
+            .with("channel", self.channel.as_deref())
+            .time("since", self.since.as_deref())?
+            .time("until", self.until.as_deref())
+    }
+}
+
+/// Runs the command.
+pub async fn run(args: AuditArgs, as_json: bool) -> Done {
+    let api = Api::new(&args.server)?;
+    match args.command {
+        AuditCommand::List(args) => list(&api, &args, as_json).await,
+        AuditCommand::Verify(args) => verify(&api, args.head, as_json).await,
+        AuditCommand::Export(which) => Ok(api.copy("/api/audit/export", &which.filters()?).await?),
+    }
+}
+
+async fn list(api: &Api, args: &ListArgs, as_json: bool) -> Done {
+    let page = api
+        .list("/api/audit", &args.which.filters()?, args.limit, |_| true)
+        .await?;
+    if as_json {
+        print::json(&page.to_json());
+        return Ok(());
+    }
+    if page.items.is_empty() {
+        print::line("There are no such events.");
+        return Ok(());
+    }
+    let row = |event: &Value| {
+        let about = ["confirmation_id", "job_id", "channel"]
+            .into_iter()
+            .find(|member| !event[*member].is_null());
+        vec![
+            print::text(event, "seq"),
+            print::text(event, "at"),
+            print::text(event, "kind"),
+            actor(&event["actor"]),
+            about.map_or_else(|| "-".to_owned(), |member| print::text(event, member)),
+        ]
+    };
+    let columns = [
+        Column::Fixed("SEQ"),
+        Column::Fixed("AT"),
+        Column::Fixed("KIND"),
+        Column::Text("ACTOR"),
+        Column::Text("ABOUT"),
+    ];
+    table(&columns, &page.items.iter().map(row).collect::<Vec<_>>());
+    page.tell_rest();
+    Ok(())
+}
+
+/// `operator dana`, whether the server writes the actor as a text or as an object.
+fn actor(actor: &Value) -> String {
+    match actor {
+        Value::Object(members) => members.values().map(print::inert).collect::<Vec<_>>().join(" "),
+        other => print::inert(other),
+    }
+}
+
+async fn verify(api: &Api, head: Option<Head>, as_json: bool) -> Done {
+    let query = head
+        .as_ref()
+        .map(|head| format!("{}:{}:{}", head.org, head.seq, head.hash));
+    let filters = Filters::new().with("head", query.as_deref());
+    let checked = api.ask("/api/audit/verify", &filters).await?;
+    let holds = checked["ok"] == true;
+    if as_json {
+        print::json(&checked);
+    } else if holds {
+        print::line(&format!(
+            "The chain holds: {} events.",
+            print::text(&checked, "events")
+        ));
+        heads(&checked["heads"]);
+    } else {
+        print::line(&format!("The chain is broken {}.", place(&checked["first_bad"])));
+    }
+    if holds { Ok(()) } else { Err(Stop::Told) }
+}
+
+/// The heads to write down elsewhere, in the spelling of `--head`.
+fn heads(heads: &Value) {
+    for head in heads.as_array().into_iter().flatten() {
+        print::line(&format!(
+            "head {}:{}:{}",
+            print::text(head, "org"),
+            print::text(head, "seq"),
+            print::text(head, "hash")
+        ));
+    }
+}
+
+/// Where it is broken: a number, or an object with organisation, number and what is wrong.
+fn place(first_bad: &Value) -> String {
+    match first_bad {
+        Value::Object(members) => {
+            let parts: Vec<_> = members
+                .iter()
+                .map(|(name, value)| format!("{} {}", print::foreign(name), print::inert(value)))
+                .collect();
+            format!("at {}", parts.join(", "))
+        }
+        Value::Null => "at its end".to_owned(),
+        other => format!("at event {}", print::inert(other)),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_head_is_read_whole_or_refused() {
+        let hash = "ab".repeat(32);
+        let head: Head = format!("team:red:7:{}", hash.to_uppercase())
+            .parse()
+            .expect("a head");
+        assert_eq!(
+            head,
+            Head {
+                org: "team:red".to_owned(),
+                seq: 7,
+                hash: hash.clone()
+            }
+        );
+        for wrong in [
+            "",
+            "acme",
+            "acme:7",
+            "acme:7:abc",
+            &format!(":7:{hash}"),
+            &format!("acme:x:{hash}"),
+            &format!("acme:-1:{hash}"),
+        ] {
+            assert!(wrong.parse::<Head>().is_err(), "{wrong}");
+        }
+    }
+
+    #[test]
+    fn the_place_of_a_break_is_named() {
+        assert_eq!(place(&json!(17)), "at event 17");
+        assert_eq!(place(&json!({"org": "acme", "seq": 17})), "at org acme, seq 17");
+        assert_eq!(place(&Value::Null), "at its end");
+    }
+}

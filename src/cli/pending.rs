@@ -1,0 +1,272 @@
+//! `gatepost pending` and `gatepost show ID`: what waits for a person, and one request with everything about it.
+
+use clap::Args;
+use serde_json::Value;
+
+use super::api::{Api, Filters, ServerArgs, segment};
+use super::print;
+use super::stop::Done;
+use super::table::{Column, table};
+use crate::clock::{Clock as _, SystemClock};
+
+/// Arguments of `gatepost pending`.
+#[derive(Debug, Args)]
+pub struct PendingArgs {
+    #[command(flatten)]
+    server: ServerArgs,
+    /// Only requests that no group shows: no card of theirs could be posted yet
+    #[arg(long)]
+    stuck: bool,
+    /// Only calls of this tool
+    #[arg(long, value_name = "NAME")]
+    tool: Option<String>,
+    /// Only calls of this agent
+    #[arg(long, value_name = "ID")]
+    agent: Option<String>,
+    /// Only calls for this requester
+    #[arg(long, value_name = "WHO")]
+    requester: Option<String>,
+    /// Only requests with a card on this channel
+    #[arg(long, value_name = "NAME")]
+    channel: Option<String>,
+    /// Only requests made at or after this time (RFC 3339)
+    #[arg(long, value_name = "TIME")]
+    since: Option<String>,
+    /// Only requests made before this time (RFC 3339)
+    #[arg(long, value_name = "TIME")]
+    until: Option<String>,
+    /// Only requests that hold this text
+    #[arg(long, short, value_name = "TEXT")]
+    query: Option<String>,
+    /// At most so many
+    #[arg(long, value_name = "N", default_value_t = 100)]
+    limit: usize,
+}
+
+/// Arguments of `gatepost show`.
+#[derive(Debug, Args)]
+pub struct ShowArgs {
+    /// The request, `cr_…`
+    id: String,
+    #[command(flatten)]
+    server: ServerArgs,
+    /// Show what the rule hides, too; the audit log says that you looked
+    #[arg(long)]
+    full: bool,
+}
+
+/// Lists the requests that wait for a person.
+pub async fn run(args: PendingArgs, as_json: bool) -> Done {
+    let api = Api::new(&args.server)?;
+    let filters = Filters::new()
+        .with("status", Some("pending"))
+        .with("tool", args.tool.as_deref())
+        .with("agent", args.agent.as_deref())
+        .with("requester", args.requester.as_deref())
+        .with("channel", args.channel.as_deref())
+        .time("since", args.since.as_deref())?
+        .time("until", args.until.as_deref())?
+        .with("q", args.query.as_deref());
+    let wanted = |request: &Value| !args.stuck || is_stuck(request);
+    let page = api
+        .list("/api/confirmations", &filters, args.limit, wanted)
+        .await?;
+    if as_json {
+        print::json(&page.to_json());
+        return Ok(());
+    }
+    if page.items.is_empty() {
+        print::line(if args.stuck {
+            "No request is stuck."
+        } else {
+            "Nothing waits for a person."
+        });
+        return Ok(());
+    }
+    let now = SystemClock.now();
+    let row = |request: &Value| {
+        vec![
+            print::text(request, "id"),
+            print::text(request, "tool_name"),
+            print::text(request, "requester"),
+            print::distance(request, "created_at", now),
+            print::distance(request, "expires_at", now),
+            approvals(request),
+        ]
+    };
+    table(
+        &[
+            Column::Fixed("ID"),
+            Column::Text("TOOL"),
+            Column::Text("REQUESTER"),
+            Column::Fixed("AGE"),
+            Column::Fixed("EXPIRES IN"),
+            Column::Fixed("APPROVALS"),
+        ],
+        &page.items.iter().map(row).collect::<Vec<_>>(),
+    );
+    page.tell_rest();
+    Ok(())
+}
+
+/// Whether no card of the request stands in front of anybody.
+fn is_stuck(request: &Value) -> bool {
+    let deliveries = request["deliveries"].as_array().map_or(&[][..], Vec::as_slice);
+    !deliveries
+        .iter()
+        .any(|delivery| matches!(delivery["state"].as_str(), Some("posted" | "settled")))
+}
+
+/// How many approve, of how many that must; without the second number where the server does not tell it.
+fn approvals(request: &Value) -> String {
+    let votes = request["votes"].as_array().map_or(&[][..], Vec::as_slice);
+    let have = votes.iter().filter(|vote| vote["decision"] == "approve").count();
+    match request["quorum"].as_u64() {
+        Some(need) => format!("{have} of {need}"),
+        None => have.to_string(),
+    }
+}
+
+/// Shows one request.
+pub async fn show(args: ShowArgs, as_json: bool) -> Done {
+    let api = Api::new(&args.server)?;
+    let id = segment(&args.id)?;
+    let full = Filters::new().with("full", args.full.then_some("true"));
+    let request = api.ask(&format!("/api/confirmations/{id}"), &full).await?;
+    if as_json {
+        print::json(&request);
+    } else {
+        lay_out(&request);
+    }
+    Ok(())
+}
+
+/// The request for people: facts, arguments, votes, cards.
+pub fn lay_out(request: &Value) {
+    const FACTS: [(&str, &str); 15] = [
+        ("request", "id"),
+        ("status", "status"),
+        ("tool", "tool_name"),
+        ("reason", "reason"),
+        ("rule", "rule"),
+        ("agent", "agent_id"),
+        ("session", "session_id"),
+        ("call", "tool_call_id"),
+        ("requester", "requester"),
+        ("created", "created_at"),
+        ("expires", "expires_at"),
+        ("decided", "decided_at"),
+        ("consumed", "consumed_at"),
+        ("executed", "executed_at"),
+        ("code", "short_code"),
+    ];
+    let known = FACTS.iter().filter(|(_, member)| !request[member].is_null());
+    let mut facts: Vec<_> = known
+        .map(|(name, member)| (*name, print::text(request, member)))
+        .collect();
+    facts.push(("approvals", approvals(request)));
+    if !request["outcome"].is_null() {
+        facts.push(("outcome", outcome(&request["outcome"])));
+    }
+    print::facts(&facts);
+    print::line("\narguments");
+    print::line(&print::block(&request["tool_args"], "  "));
+    section("votes", &request["votes"], |vote| {
+        let reason = vote["reason"]
+            .as_str()
+            .map(|reason| format!(": {}", print::foreign(reason)));
+        format!(
+            "  {}  {} by {} on {}{}",
+            print::text(vote, "at"),
+            print::text(vote, "decision"),
+            print::text(vote, "operator"),
+            print::text(vote, "channel"),
+            reason.unwrap_or_default(),
+        )
+    });
+    section("cards", &request["deliveries"], |delivery| {
+        let error = delivery["error"]
+            .as_str()
+            .map(|error| format!(": {}", print::foreign(error)));
+        format!(
+            "  {}  {}{}",
+            print::text(delivery, "channel"),
+            print::text(delivery, "state"),
+            error.unwrap_or_default()
+        )
+    });
+}
+
+fn outcome(outcome: &Value) -> String {
+    match outcome {
+        Value::Object(_) => {
+            let detail = outcome["detail"]
+                .as_str()
+                .map(|detail| format!(": {}", print::foreign(detail)));
+            format!("{}{}", print::text(outcome, "status"), detail.unwrap_or_default())
+        }
+        other => print::inert(other),
+    }
+}
+
+fn section(title: &str, items: &Value, shown: impl Fn(&Value) -> String) {
+    let Some(items) = items.as_array().filter(|items| !items.is_empty()) else {
+        return;
+    };
+    print::line(&format!("\n{title}"));
+    for item in items {
+        print::line(&shown(item));
+    }
+}
+
+/// The answer to `approve` and `reject` as one sentence.
+pub fn after_vote(request: &Value) -> String {
+    let id = print::text(request, "id");
+    match request["status"].as_str() {
+        Some("pending") => format!(
+            "Your vote counts; {id} still waits ({} approvals).",
+            approvals(request)
+        ),
+        _ => format!("{id} is {}.", print::text(request, "status")),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_request_is_stuck_until_a_card_stands() {
+        for (states, stuck) in [
+            (vec![], true),
+            (vec!["queued", "failed"], true),
+            (vec!["failed", "posted"], false),
+        ] {
+            let deliveries: Vec<_> = states
+                .iter()
+                .map(|state| json!({"channel": "c", "state": state}))
+                .collect();
+            assert_eq!(
+                is_stuck(&json!({ "deliveries": deliveries })),
+                stuck,
+                "{states:?}"
+            );
+        }
+    }
+
+    #[test]
+    fn rejections_are_no_approvals() {
+        let request = json!({"id": "cr_1", "status": "pending", "quorum": 2, "votes": [{"decision": "approve"}, {"decision": "reject"}]});
+        assert_eq!(approvals(&request), "1 of 2");
+        assert_eq!(
+            after_vote(&request),
+            "Your vote counts; cr_1 still waits (1 of 2 approvals)."
+        );
+        assert_eq!(
+            after_vote(&json!({"id": "cr_1", "status": "approved"})),
+            "cr_1 is approved."
+        );
+    }
+}

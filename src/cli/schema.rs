@@ -1,0 +1,27 @@
+//! `gatepost schema`: JSON Schemas for editors and for those who write hooks.
+
+use clap::{Args, ValueEnum};
+
+use super::print;
+use crate::config::schema::CONFIG_SCHEMA;
+
+/// Arguments of `gatepost schema`.
+#[derive(Debug, Args)]
+pub struct SchemaArgs {
+    /// Of what
+    #[arg(value_enum, default_value_t = Which::Config)]
+    which: Which,
+}
+
+#[derive(Debug, Clone, Copy, ValueEnum)]
+enum Which {
+    /// The configuration file
+    Config,
+}
+
+/// Prints the schema.
+pub fn run(args: &SchemaArgs) {
+    print::line(match args.which {
+        Which::Config => CONFIG_SCHEMA.trim_end(),
+    });
+}
