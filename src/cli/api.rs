@@ -3,6 +3,7 @@
 use clap::Args;
 use serde_json::{Value, json};
 
+use super::answer::Answer;
 use super::client::{Client, ClientError};
 use super::print;
 use super::stop::Stop;
@@ -59,17 +60,17 @@ impl Api {
     }
 
     /// `GET path`.
-    pub async fn get(&self, path: &str) -> Result<Value, ClientError> {
+    pub async fn get(&self, path: &str) -> Result<Answer, ClientError> {
         self.client.get(path, &[]).await
     }
 
     /// `GET path` with filters.
-    pub async fn ask(&self, path: &str, filters: &Filters) -> Result<Value, ClientError> {
+    pub async fn ask(&self, path: &str, filters: &Filters) -> Result<Answer, ClientError> {
         self.client.get(path, &filters.0).await
     }
 
     /// `POST path` with a JSON body.
-    pub async fn post(&self, path: &str, body: &Value) -> Result<Value, ClientError> {
+    pub async fn post(&self, path: &str, body: &Value) -> Result<Answer, ClientError> {
         self.client.post(path, body).await
     }
 
@@ -80,14 +81,8 @@ impl Api {
             .await
     }
 
-    /// The first `limit` items of a list that are wanted, over as many pages as it takes.
-    pub async fn list(
-        &self,
-        path: &str,
-        filters: &Filters,
-        limit: usize,
-        wanted: impl Fn(&Value) -> bool,
-    ) -> Result<Listed, Stop> {
+    /// The first `limit` items of a list, over as many pages as it takes.
+    pub async fn list(&self, path: &str, filters: &Filters, limit: usize) -> Result<Listed, Stop> {
         let mut listed = Listed::default();
         loop {
             let size = PAGE
@@ -99,15 +94,12 @@ impl Api {
                 .with("limit", Some(&size))
                 .with("cursor", listed.next_cursor.as_deref());
             let page = self.ask(path, &query).await?;
-            let Value::Array(items) = &page["items"] else {
-                return Err(Stop::failed("the server answered with something that is no list"));
-            };
-            listed
-                .items
-                .extend(items.iter().filter(|item| wanted(item)).cloned());
-            let cursor = page["next_cursor"].as_str().map(str::to_owned);
+            let (items, cursor) = page
+                .page()
+                .ok_or_else(|| Stop::failed("the server answered with something that is no list"))?;
             // A page that is empty, or that leads to itself, would go on for ever.
             let ended = cursor.is_none() || cursor == listed.next_cursor || items.is_empty();
+            listed.items.extend(items);
             listed.next_cursor = cursor.filter(|_| !ended);
             if ended || listed.items.len() >= limit {
                 return Ok(listed);
@@ -120,14 +112,19 @@ impl Api {
 #[derive(Debug, Default)]
 pub struct Listed {
     /// The items.
-    pub items: Vec<Value>,
+    pub items: Vec<Answer>,
     next_cursor: Option<String>,
 }
 
 impl Listed {
-    /// As the API spells a list.
-    pub fn to_json(&self) -> Value {
-        json!({"items": self.items, "next_cursor": self.next_cursor})
+    /// Prints it as the API spells a list.
+    pub fn print_json(&self) {
+        let items: Vec<_> = self.items.iter().map(Answer::text).collect();
+        let cursor = json!(self.next_cursor);
+        print::line(&format!(
+            r#"{{"items":[{}],"next_cursor":{cursor}}}"#,
+            items.join(",")
+        ));
     }
 
     /// Says on stderr that there is more.

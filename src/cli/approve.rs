@@ -52,9 +52,9 @@ async fn respond(server: &ServerArgs, id: &str, decision: &str, reason: Option<&
         .post(&format!("/api/confirmations/{id}/respond"), &body)
         .await?;
     if as_json {
-        print::json(&request);
+        print::line(request.text());
     } else {
-        print::line(&pending::after_vote(&request));
+        print::line(&pending::after_vote(&request.value));
     }
     Ok(())
 }

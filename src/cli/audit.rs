@@ -130,11 +130,9 @@ pub async fn run(args: AuditArgs, as_json: bool) -> Done {
 }
 
 async fn list(api: &Api, args: &ListArgs, as_json: bool) -> Done {
-    let page = api
-        .list("/api/audit", &args.which.filters()?, args.limit, |_| true)
-        .await?;
+    let page = api.list("/api/audit", &args.which.filters()?, args.limit).await?;
     if as_json {
-        print::json(&page.to_json());
+        page.print_json();
         return Ok(());
     }
     if page.items.is_empty() {
@@ -149,7 +147,7 @@ async fn list(api: &Api, args: &ListArgs, as_json: bool) -> Done {
             print::text(event, "seq"),
             print::text(event, "at"),
             print::text(event, "kind"),
-            actor(&event["actor"]),
+            print::text(event, "actor"),
             about.map_or_else(|| "-".to_owned(), |member| print::text(event, member)),
         ]
     };
@@ -160,17 +158,12 @@ async fn list(api: &Api, args: &ListArgs, as_json: bool) -> Done {
         Column::Text("ACTOR"),
         Column::Text("ABOUT"),
     ];
-    table(&columns, &page.items.iter().map(row).collect::<Vec<_>>());
+    table(
+        &columns,
+        &page.items.iter().map(|item| row(&item.value)).collect::<Vec<_>>(),
+    );
     page.tell_rest();
     Ok(())
-}
-
-/// `operator dana`, whether the server writes the actor as a text or as an object.
-fn actor(actor: &Value) -> String {
-    match actor {
-        Value::Object(members) => members.values().map(print::inert).collect::<Vec<_>>().join(" "),
-        other => print::inert(other),
-    }
 }
 
 async fn verify(api: &Api, head: Option<Head>, as_json: bool) -> Done {
@@ -179,46 +172,28 @@ async fn verify(api: &Api, head: Option<Head>, as_json: bool) -> Done {
         .map(|head| format!("{}:{}:{}", head.org, head.seq, head.hash));
     let filters = Filters::new().with("head", query.as_deref());
     let checked = api.ask("/api/audit/verify", &filters).await?;
-    let holds = checked["ok"] == true;
+    let answer = &checked.value;
+    let holds = answer["ok"] == true;
     if as_json {
-        print::json(&checked);
+        print::line(checked.text());
     } else if holds {
         print::line(&format!(
             "The chain holds: {} events.",
-            print::text(&checked, "events")
+            print::text(answer, "events")
         ));
-        heads(&checked["heads"]);
+        // To be kept elsewhere, in the spelling of `--head`.
+        let [org, seq, hash] = ["org", "seq", "hash"].map(|member| print::text(&answer["head"], member));
+        print::line(&format!("head {org}:{seq}:{hash}"));
     } else {
-        print::line(&format!("The chain is broken {}.", place(&checked["first_bad"])));
+        print::line(&format!("The chain is broken {}.", place(&answer["first_bad"])));
     }
     if holds { Ok(()) } else { Err(Stop::Told) }
 }
 
-/// The heads to write down elsewhere, in the spelling of `--head`.
-fn heads(heads: &Value) {
-    for head in heads.as_array().into_iter().flatten() {
-        print::line(&format!(
-            "head {}:{}:{}",
-            print::text(head, "org"),
-            print::text(head, "seq"),
-            print::text(head, "hash")
-        ));
-    }
-}
-
-/// Where it is broken: a number, or an object with organisation, number and what is wrong.
+/// Where it is broken, and how.
 fn place(first_bad: &Value) -> String {
-    match first_bad {
-        Value::Object(members) => {
-            let parts: Vec<_> = members
-                .iter()
-                .map(|(name, value)| format!("{} {}", print::foreign(name), print::inert(value)))
-                .collect();
-            format!("at {}", parts.join(", "))
-        }
-        Value::Null => "at its end".to_owned(),
-        other => format!("at event {}", print::inert(other)),
-    }
+    let [org, seq, what] = ["org", "seq", "what"].map(|member| print::text(first_bad, member));
+    format!("at event {seq} of {org}: {}", what.replace('_', " "))
 }
 
 #[cfg(test)]
@@ -256,8 +231,7 @@ mod tests {
 
     #[test]
     fn the_place_of_a_break_is_named() {
-        assert_eq!(place(&json!(17)), "at event 17");
-        assert_eq!(place(&json!({"org": "acme", "seq": 17})), "at org acme, seq 17");
-        assert_eq!(place(&Value::Null), "at its end");
+        let gap = json!({"org": "acme", "seq": 17, "what": "broken_link"});
+        assert_eq!(place(&gap), "at event 17 of acme: broken link");
     }
 }

@@ -9,6 +9,7 @@ use reqwest::{Method, RequestBuilder, Response, redirect};
 use serde_json::Value;
 use url::Url;
 
+use super::answer::Answer;
 use super::print;
 
 /// Longer than any wait that the server grants.
@@ -104,13 +105,13 @@ impl Client {
     }
 
     /// `GET path?query`.
-    pub async fn get(&self, path: &str, query: &[(String, String)]) -> Result<Value, ClientError> {
+    pub async fn get(&self, path: &str, query: &[(String, String)]) -> Result<Answer, ClientError> {
         let response = self.send(self.request(Method::GET, path, query)).await?;
         self.whole(response).await
     }
 
     /// `POST path` with a JSON body.
-    pub async fn post(&self, path: &str, body: &Value) -> Result<Value, ClientError> {
+    pub async fn post(&self, path: &str, body: &Value) -> Result<Answer, ClientError> {
         let request = self
             .request(Method::POST, path, &[])
             .header("content-type", "application/json")
@@ -157,7 +158,7 @@ impl Client {
         })
     }
 
-    async fn whole(&self, mut response: Response) -> Result<Value, ClientError> {
+    async fn whole(&self, mut response: Response) -> Result<Answer, ClientError> {
         let status = response.status();
         let mut body = Vec::new();
         while let Some(chunk) = response.chunk().await.map_err(|error| self.broken(&error))? {
@@ -173,14 +174,14 @@ impl Client {
             url: self.shown(),
             status: status.as_u16(),
         };
-        let value: Value = serde_json::from_slice(&body).map_err(|_| foreign())?;
+        let answer = Answer::read(&body).ok_or_else(foreign)?;
         if status.is_success() {
-            return Ok(value);
+            return Ok(answer);
         }
-        let code = value["code"].as_str().ok_or_else(foreign)?;
+        let code = answer.value["code"].as_str().ok_or_else(foreign)?;
         let detail = ["detail", "title"]
             .iter()
-            .find_map(|member| value[*member].as_str())
+            .find_map(|member| answer.value[*member].as_str())
             .unwrap_or("refused");
         Err(ClientError::Refused {
             status: status.as_u16(),

@@ -7,6 +7,7 @@ use std::time::Duration;
 use clap::{Args, Subcommand};
 use serde_json::{Value, json};
 
+use super::answer::Answer;
 use super::api::{Api, Filters, ServerArgs, segment};
 use super::print;
 use super::stop::{Done, Stop};
@@ -155,7 +156,7 @@ async fn submit(api: &Api, args: SubmitArgs, as_json: bool) -> Done {
         job = wait(api, job).await?;
     }
     tell(&job, as_json);
-    if args.wait && job["status"] != "completed" {
+    if args.wait && job.value["status"] != "completed" {
         Err(Stop::Told)
     } else {
         Ok(())
@@ -184,12 +185,12 @@ fn read_input(file: &std::path::Path) -> Result<String, Stop> {
 }
 
 /// The job once it has ended; what it waits for meanwhile is told on stderr.
-async fn wait(api: &Api, mut job: Value) -> Result<Value, Stop> {
-    let id = job["id"].as_str().unwrap_or_default().to_owned();
+async fn wait(api: &Api, mut job: Answer) -> Result<Answer, Stop> {
+    let id = job.value["id"].as_str().unwrap_or_default().to_owned();
     let path = format!("/api/jobs/{}", segment(&id)?);
     let mut told = String::new();
-    while !has_ended(&job) {
-        let now = state(&job);
+    while !has_ended(&job.value) {
+        let now = state(&job.value);
         if now != told {
             print::note(&format!("{id} {now}"));
             told = now;
@@ -220,9 +221,9 @@ async fn list(api: &Api, args: ListArgs, as_json: bool) -> Done {
     let filters = Filters::new()
         .with("status", args.status.as_deref())
         .with("piece", args.piece.as_deref());
-    let page = api.list("/api/jobs", &filters, args.limit, |_| true).await?;
+    let page = api.list("/api/jobs", &filters, args.limit).await?;
     if as_json {
-        print::json(&page.to_json());
+        page.print_json();
         return Ok(());
     }
     if page.items.is_empty() {
@@ -246,12 +247,15 @@ async fn list(api: &Api, args: ListArgs, as_json: bool) -> Done {
         Column::Text("MOVEMENT"),
         Column::Fixed("SINCE"),
     ];
-    table(&columns, &page.items.iter().map(row).collect::<Vec<_>>());
+    table(
+        &columns,
+        &page.items.iter().map(|item| row(&item.value)).collect::<Vec<_>>(),
+    );
     page.tell_rest();
     Ok(())
 }
 
-fn tell(job: &Value, as_json: bool) {
+fn tell(answer: &Answer, as_json: bool) {
     const FACTS: [(&str, &str); 7] = [
         ("piece", "piece"),
         ("movement", "movement"),
@@ -262,9 +266,10 @@ fn tell(job: &Value, as_json: bool) {
         ("resumes in", "resume_movement"),
     ];
     if as_json {
-        print::json(job);
+        print::line(answer.text());
         return;
     }
+    let job = &answer.value;
     let mut facts = vec![("job", print::text(job, "id")), ("status", state(job))];
     let known = FACTS.iter().filter(|(_, member)| !job[member].is_null());
     facts.extend(known.map(|(name, member)| (*name, print::text(job, member))));
@@ -274,11 +279,9 @@ fn tell(job: &Value, as_json: bool) {
     print::facts(&facts);
     if let Some(result) = job["result"].as_str() {
         print::line("\nresult");
-        for line in result.lines() {
-            print::line(&format!("  {}", print::foreign(line)));
-        }
+        print::line(&print::block(result, "  "));
     } else if !job["result"].is_null() {
         print::line("\nresult");
-        print::line(&print::block(&job["result"], "  "));
+        print::line(&print::block(&job["result"].to_string(), "  "));
     }
 }

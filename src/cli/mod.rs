@@ -8,6 +8,7 @@ use std::process::ExitCode;
 
 use clap::{Args, Parser, Subcommand};
 
+mod answer;
 pub mod api;
 mod approve;
 mod audit;

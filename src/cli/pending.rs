@@ -3,6 +3,7 @@
 use clap::Args;
 use serde_json::Value;
 
+use super::answer::Answer;
 use super::api::{Api, Filters, ServerArgs, segment};
 use super::print;
 use super::stop::Done;
@@ -14,7 +15,7 @@ use crate::clock::{Clock as _, SystemClock};
 pub struct PendingArgs {
     #[command(flatten)]
     server: ServerArgs,
-    /// Only requests that no group shows: no card of theirs could be posted yet
+    /// Instead of what waits: what was decided, but whose job did not go on within a minute
     #[arg(long)]
     stuck: bool,
     /// Only calls of this tool
@@ -59,7 +60,8 @@ pub struct ShowArgs {
 pub async fn run(args: PendingArgs, as_json: bool) -> Done {
     let api = Api::new(&args.server)?;
     let filters = Filters::new()
-        .with("status", Some("pending"))
+        .with("status", (!args.stuck).then_some("pending"))
+        .with("stuck", args.stuck.then_some("true"))
         .with("tool", args.tool.as_deref())
         .with("agent", args.agent.as_deref())
         .with("requester", args.requester.as_deref())
@@ -67,12 +69,9 @@ pub async fn run(args: PendingArgs, as_json: bool) -> Done {
         .time("since", args.since.as_deref())?
         .time("until", args.until.as_deref())?
         .with("q", args.query.as_deref());
-    let wanted = |request: &Value| !args.stuck || is_stuck(request);
-    let page = api
-        .list("/api/confirmations", &filters, args.limit, wanted)
-        .await?;
+    let page = api.list("/api/confirmations", &filters, args.limit).await?;
     if as_json {
-        print::json(&page.to_json());
+        page.print_json();
         return Ok(());
     }
     if page.items.is_empty() {
@@ -103,18 +102,10 @@ pub async fn run(args: PendingArgs, as_json: bool) -> Done {
             Column::Fixed("EXPIRES IN"),
             Column::Fixed("APPROVALS"),
         ],
-        &page.items.iter().map(row).collect::<Vec<_>>(),
+        &page.items.iter().map(|item| row(&item.value)).collect::<Vec<_>>(),
     );
     page.tell_rest();
     Ok(())
-}
-
-/// Whether no card of the request stands in front of anybody.
-fn is_stuck(request: &Value) -> bool {
-    let deliveries = request["deliveries"].as_array().map_or(&[][..], Vec::as_slice);
-    !deliveries
-        .iter()
-        .any(|delivery| matches!(delivery["state"].as_str(), Some("posted" | "settled")))
 }
 
 /// How many approve, of how many that must; without the second number where the server does not tell it.
@@ -134,7 +125,7 @@ pub async fn show(args: ShowArgs, as_json: bool) -> Done {
     let full = Filters::new().with("full", args.full.then_some("true"));
     let request = api.ask(&format!("/api/confirmations/{id}"), &full).await?;
     if as_json {
-        print::json(&request);
+        print::line(request.text());
     } else {
         lay_out(&request);
     }
@@ -142,7 +133,7 @@ pub async fn show(args: ShowArgs, as_json: bool) -> Done {
 }
 
 /// The request for people: facts, arguments, votes, cards.
-pub fn lay_out(request: &Value) {
+fn lay_out(answer: &Answer) {
     const FACTS: [(&str, &str); 15] = [
         ("request", "id"),
         ("status", "status"),
@@ -160,6 +151,7 @@ pub fn lay_out(request: &Value) {
         ("executed", "executed_at"),
         ("code", "short_code"),
     ];
+    let request = &answer.value;
     let known = FACTS.iter().filter(|(_, member)| !request[member].is_null());
     let mut facts: Vec<_> = known
         .map(|(name, member)| (*name, print::text(request, member)))
@@ -170,7 +162,7 @@ pub fn lay_out(request: &Value) {
     }
     print::facts(&facts);
     print::line("\narguments");
-    print::line(&print::block(&request["tool_args"], "  "));
+    print::line(&print::block(&arguments(answer), "  "));
     section("votes", &request["votes"], |vote| {
         let reason = vote["reason"]
             .as_str()
@@ -195,6 +187,13 @@ pub fn lay_out(request: &Value) {
             error.unwrap_or_default()
         )
     });
+}
+
+/// The arguments, exactly, over several lines.
+pub fn arguments(request: &Answer) -> String {
+    request
+        .exact("tool_args")
+        .map_or_else(|| "(not readable)".to_owned(), |args| args.pretty())
 }
 
 fn outcome(outcome: &Value) -> String {
@@ -236,25 +235,6 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-
-    #[test]
-    fn a_request_is_stuck_until_a_card_stands() {
-        for (states, stuck) in [
-            (vec![], true),
-            (vec!["queued", "failed"], true),
-            (vec!["failed", "posted"], false),
-        ] {
-            let deliveries: Vec<_> = states
-                .iter()
-                .map(|state| json!({"channel": "c", "state": state}))
-                .collect();
-            assert_eq!(
-                is_stuck(&json!({ "deliveries": deliveries })),
-                stuck,
-                "{states:?}"
-            );
-        }
-    }
 
     #[test]
     fn rejections_are_no_approvals() {

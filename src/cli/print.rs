@@ -56,15 +56,12 @@ pub fn foreign(text: &str) -> String {
 
 /// Somebody else's words, each line of them inert.
 pub fn lines(text: &str) -> String {
-    text.lines().map(keep_indent).collect::<Vec<_>>().join("\n")
+    block(text, "")
 }
 
-/// A value laid out over several inert lines, each after `indent`.
-pub fn block(value: &Value, indent: &str) -> String {
-    let laid_out = serde_json::to_string_pretty(value).unwrap_or_default();
-    let lines = laid_out
-        .lines()
-        .map(|line| format!("{indent}{}", keep_indent(line)));
+/// A text that is laid out over lines, each inert and after `indent`.
+pub fn block(text: &str, indent: &str) -> String {
+    let lines = text.lines().map(|line| format!("{indent}{}", keep_indent(line)));
     lines.collect::<Vec<_>>().join("\n")
 }
 
@@ -123,7 +120,7 @@ mod tests {
             ("-".to_owned(), "-".to_owned())
         );
         assert_eq!(
-            block(&json!({"a": "\u{200b}"}), "| "),
+            block("{\n  \"a\": \"\u{200b}\"\n}", "| "),
             "| {\n|   \"a\": \"\\u{200B}\"\n| }"
         );
     }
