@@ -14,7 +14,9 @@ mod approve;
 mod audit;
 mod check;
 pub mod client;
+mod config;
 mod job;
+mod migrate;
 mod pending;
 pub mod print;
 mod schema;
@@ -82,6 +84,12 @@ enum Command {
         after_help = "Examples:\n  gatepost audit list --kind vote.cast\n  gatepost audit verify\n  gatepost audit export > audit.jsonl"
     )]
     Audit(audit::AuditArgs),
+    /// Bring the database up to date
+    #[command(after_help = "Examples:\n  gatepost migrate --config /etc/gatepost.yaml")]
+    Migrate(ConfigArgs),
+    /// Print the description of the API (OpenAPI 3.1)
+    #[command(after_help = "Examples:\n  gatepost openapi > openapi.json")]
+    Openapi,
     /// Print a JSON Schema: of the configuration, or of the hook protocol
     #[command(after_help = "Examples:\n  gatepost schema > gatepost.schema.json\n  gatepost schema hooks")]
     Schema(schema::SchemaArgs),
@@ -106,6 +114,11 @@ async fn run(Cli { command, json }: Cli) -> ExitCode {
         Command::Reject(args) => approve::reject(args, json).await,
         Command::Job(args) => job::run(args, json).await,
         Command::Audit(args) => audit::run(args, json).await,
+        Command::Migrate(args) => migrate::run(&args, json).await,
+        Command::Openapi => {
+            print::line(crate::http::openapi::DOCUMENT.trim_end());
+            Ok(())
+        }
         Command::Schema(args) => {
             schema::run(&args);
             Ok(())

@@ -109,6 +109,25 @@ fn a_file_that_is_not_there_is_named_with_a_remedy() {
 }
 
 #[test]
+fn migrate_makes_the_database_and_may_be_repeated() {
+    let dir = folder(GOOD);
+    for _ in 0..2 {
+        let ran = gatepost_in(&dir, &["migrate"]);
+        assert_eq!(ran.code, 0, "{}", ran.err);
+        assert!(ran.out.contains("gatepost.db is up to date"), "{}", ran.out);
+    }
+    assert!(dir.path().join("gatepost.db").exists());
+    let elsewhere = folder(&GOOD.replace("gatepost.db", "no/such/folder/gatepost.db"));
+    let ran = gatepost_in(&elsewhere, &["migrate"]);
+    assert!(
+        ran.code == 1 && ran.err.contains("gatepost.db"),
+        "{}: {}",
+        ran.code,
+        ran.err
+    );
+}
+
+#[test]
 fn what_stands_in_a_file_cannot_steer_the_terminal() {
     let dir = folder(&GOOD.replace("kind: local", "kind: \"\\e[2Jlocal\""));
     let ran = gatepost_in(&dir, &["check"]);
