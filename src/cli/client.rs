@@ -88,8 +88,6 @@ impl Client {
         if !token.bytes().all(|byte| byte.is_ascii_graphic()) {
             return Err(ClientError::Token);
         }
-        // Another part of the process may have been first; then there is nothing to do.
-        let _already = rustls::crypto::ring::default_provider().install_default();
         let http = reqwest::Client::builder()
             .redirect(redirect::Policy::none())
             .no_proxy()

@@ -15,11 +15,13 @@ mod audit;
 mod check;
 pub mod client;
 mod config;
+mod doctor;
 mod job;
 mod migrate;
 mod pending;
 pub mod print;
 mod schema;
+mod serve;
 mod stop;
 mod table;
 
@@ -55,11 +57,21 @@ pub struct ConfigArgs {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Run the server until it is told to stop
+    #[command(
+        after_help = "Examples:\n  gatepost serve\n  gatepost serve --config /etc/gatepost.yaml\n\nSIGTERM and SIGINT stop it: it takes nothing new and finishes what it accepted, for ten seconds at most. A second one stops it at once. GATEPOST_LOG filters the log, such as `warn,gatepost=debug`."
+    )]
+    Serve(ConfigArgs),
     /// Read and check the configuration, pieces and templates
     #[command(
         after_help = "Examples:\n  gatepost check\n  gatepost check --config /etc/gatepost.yaml --json"
     )]
     Check(ConfigArgs),
+    /// Ask every platform whether its channel works, and look at database, key and clock; nothing is posted
+    #[command(
+        after_help = "Examples:\n  gatepost doctor\n  gatepost doctor --config /etc/gatepost.yaml --json"
+    )]
+    Doctor(ConfigArgs),
     /// List the requests that wait for a person
     #[command(
         after_help = "Examples:\n  gatepost pending\n  gatepost pending --tool oa__purchase_pay\n  gatepost pending --stuck --json"
@@ -98,6 +110,8 @@ enum Command {
 /// Reads the arguments and runs the command. Wrong usage ends the process with 2 and an explanation.
 pub fn main() -> ExitCode {
     let cli = Cli::parse();
+    // The one TLS provider of the process; nobody else was before us.
+    let _installed = rustls::crypto::ring::default_provider().install_default();
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
         Err(error) => return stop::Stop::failed(format!("the runtime cannot start: {error}")).tell(),
@@ -107,6 +121,8 @@ pub fn main() -> ExitCode {
 
 async fn run(Cli { command, json }: Cli) -> ExitCode {
     let done = match command {
+        Command::Serve(args) => serve::run(&args, json).await,
+        Command::Doctor(args) => doctor::run(&args, json).await,
         Command::Check(args) => check::run(&args, json),
         Command::Pending(args) => pending::run(args, json).await,
         Command::Show(args) => pending::show(args, json).await,

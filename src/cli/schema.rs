@@ -3,7 +3,7 @@
 use clap::{Args, ValueEnum};
 
 use super::print;
-use crate::config::schema::CONFIG_SCHEMA;
+use crate::config::schema::SCHEMA;
 
 /// Arguments of `gatepost schema`.
 #[derive(Debug, Args)]
@@ -22,6 +22,6 @@ enum Which {
 /// Prints the schema.
 pub fn run(args: &SchemaArgs) {
     print::line(match args.which {
-        Which::Config => CONFIG_SCHEMA.trim_end(),
+        Which::Config => SCHEMA.trim_end(),
     });
 }

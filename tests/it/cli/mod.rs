@@ -1,6 +1,7 @@
 //! The command line as a person meets it: the real program, its words, and its exit codes.
 
 mod bad_config;
+mod serve;
 mod usage;
 
 use std::process::{Command, Output, Stdio};

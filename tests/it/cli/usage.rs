@@ -11,7 +11,9 @@ use super::{Ran, gatepost};
 use crate::support::loopback::Server;
 
 const COMMANDS: &[&[&str]] = &[
+    &["serve"],
     &["check"],
+    &["doctor"],
     &["pending"],
     &["show"],
     &["approve"],
