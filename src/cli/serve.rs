@@ -13,7 +13,7 @@ use crate::telemetry::{logging, metrics};
 
 /// Serves until a signal asks it to stop.
 pub async fn run(args: &ConfigArgs, as_json: bool) -> Done {
-    let config = load(args)?.config;
+    let loaded = load(args)?;
     let format = if as_json {
         logging::Format::Json
     } else {
@@ -26,7 +26,7 @@ pub async fn run(args: &ConfigArgs, as_json: bool) -> Done {
     };
     // Before anything is accepted, so that no signal finds its default, which kills.
     let mut signals = Signals::new()?;
-    let server = Server::start(&config, outside).await?;
+    let server = Server::start(&loaded, outside).await?;
     signals.next().await;
     info!("stopping: what was accepted is finished; a second signal stops at once");
     tokio::select! {
