@@ -94,58 +94,21 @@ pub async fn answer<B: AsRef<[u8]>>(
     host: Host,
     incoming: Incoming<B>,
 ) -> HostAnswer {
-    let body = match &incoming.body {
-        Ok(body) => body.as_ref(),
-        Err(BodyFailure::TooLarge) => {
-            return refuse(
-                host,
-                None,
-                "the call is too large to be shown to a person",
-                DenyReason::InvalidArguments,
-            );
-        }
-        Err(BodyFailure::Broken) => {
-            return refuse(
-                host,
-                None,
-                "the question did not arrive whole",
-                DenyReason::GateError,
-            );
-        }
-    };
-    let caller = match &incoming.caller {
-        Ok(caller) => caller,
-        Err(AuthFailure::UnknownToken) => {
-            return refuse(
-                host,
-                Some(body),
-                "the gate does not know this token",
-                DenyReason::NotAuthorised,
-            );
-        }
-        Err(AuthFailure::NotAnAgent) => {
-            return refuse(
-                host,
-                Some(body),
-                "this token is not an agent's",
-                DenyReason::NotAuthorised,
-            );
-        }
-    };
-    let call = match host.dialect().read(body) {
-        Ok(HookEvent::Asks(call)) => call,
-        Ok(HookEvent::Ran(report)) => {
-            ran(gatekeeper, caller, report).await;
+    let (call, caller) = match heard(host, &incoming) {
+        Heard::Asks(call, caller) => (call, caller),
+        Heard::Ran(report, caller) => {
+            ran(gatekeeper, &caller, report).await;
             return silence(host);
         }
-        Ok(HookEvent::Observed) => return silence(host),
-        Err(error) => return refuse(host, Some(body), &error.to_string(), DenyReason::InvalidArguments),
+        Heard::Answered(answer) => return answer,
     };
+    // The wait can be long; the body is not needed for it.
+    drop(incoming.body);
     let asking = call.asking;
     let wait = Wait {
         gatekeeper,
         tasks,
-        caller,
+        caller: &caller,
         hold: incoming.hold.min(MAX_HOLD),
     };
     let judged = wait.judge(*call, incoming.call.as_deref(), incoming.pending.as_deref());
@@ -170,6 +133,46 @@ pub async fn answer<B: AsRef<[u8]>>(
     HostAnswer {
         body: host.dialect().speak(asking, &verdict),
         pending,
+    }
+}
+
+/// What a message comes to.
+enum Heard {
+    /// A call is asked about.
+    Asks(Box<HookCall>, Caller),
+    /// A call ran.
+    Ran(HookReport, Caller),
+    /// There is nothing to find out.
+    Answered(HostAnswer),
+}
+
+fn heard<B: AsRef<[u8]>>(host: Host, incoming: &Incoming<B>) -> Heard {
+    let refused = |body, what: &str, reason| Heard::Answered(refuse(host, body, what, reason));
+    let body = match &incoming.body {
+        Ok(body) => body.as_ref(),
+        Err(BodyFailure::TooLarge) => {
+            let what = "the call is too large to be shown to a person";
+            return refused(None, what, DenyReason::InvalidArguments);
+        }
+        Err(BodyFailure::Broken) => {
+            return refused(None, "the question did not arrive whole", DenyReason::GateError);
+        }
+    };
+    let caller = match &incoming.caller {
+        Ok(caller) => caller.clone(),
+        Err(failure) => {
+            let what = match failure {
+                AuthFailure::UnknownToken => "the gate does not know this token",
+                AuthFailure::NotAnAgent => "this token is not an agent's",
+            };
+            return refused(Some(body), what, DenyReason::NotAuthorised);
+        }
+    };
+    match host.dialect().read(body) {
+        Ok(HookEvent::Asks(call)) => Heard::Asks(call, caller),
+        Ok(HookEvent::Ran(report)) => Heard::Ran(report, caller),
+        Ok(HookEvent::Observed) => Heard::Answered(silence(host)),
+        Err(error) => refused(Some(body), &error.to_string(), DenyReason::InvalidArguments),
     }
 }
 

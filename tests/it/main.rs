@@ -12,4 +12,5 @@
 mod channels;
 mod cli;
 mod fakes_selftest;
+mod hooks;
 mod support;
