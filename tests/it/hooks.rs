@@ -66,6 +66,8 @@ impl Told {
 
 impl Gate {
     async fn start() -> Self {
+        // It also chooses the TLS provider of the process.
+        let http = loopback::client();
         let dir = TempDir::new();
         let env = |_: &str| None;
         let loaded = Config::parse(CONFIG, "gatepost.yaml", dir.path(), &env).expect("a configuration");
@@ -74,14 +76,12 @@ impl Gate {
             clock: Arc::new(clock.clone()),
             ..Outside::default()
         };
-        let server = Server::start(&loaded.config, outside)
-            .await
-            .expect("a started server");
+        let server = Server::start(&loaded, outside).await.expect("a started server");
         let url = format!("http://{}", server.addresses()[0]);
         Self {
             server,
             clock,
-            http: loopback::client(),
+            http,
             url,
             _dir: dir,
         }
