@@ -16,6 +16,7 @@ mod check;
 pub mod client;
 mod config;
 mod doctor;
+mod gate;
 mod job;
 mod migrate;
 mod pending;
@@ -72,6 +73,11 @@ enum Command {
         after_help = "Examples:\n  gatepost doctor\n  gatepost doctor --config /etc/gatepost.yaml --json"
     )]
     Doctor(ConfigArgs),
+    /// Hook command for an agent host: reads the host's JSON on stdin, answers in its dialect
+    #[command(
+        after_help = "Examples:\n  gatepost gate claude-code\n\nGATEPOST_URL and GATEPOST_TOKEN name the server and the token of an agent. Whatever goes wrong is a denial with exit code 0; wrong usage ends with 2, which blocks as well."
+    )]
+    Gate(gate::GateArgs),
     /// List the requests that wait for a person
     #[command(
         after_help = "Examples:\n  gatepost pending\n  gatepost pending --tool oa__purchase_pay\n  gatepost pending --stuck --json"
@@ -114,13 +120,19 @@ pub fn main() -> ExitCode {
     let _installed = rustls::crypto::ring::default_provider().install_default();
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
         Ok(runtime) => runtime,
-        Err(error) => return stop::Stop::failed(format!("the runtime cannot start: {error}")).tell(),
+        Err(error) => {
+            let code = stop::Stop::failed(format!("the runtime cannot start: {error}")).tell();
+            // For an agent host only 2 blocks.
+            let is_gate = matches!(cli.command, Command::Gate(_));
+            return if is_gate { ExitCode::from(2) } else { code };
+        }
     };
     runtime.block_on(run(cli))
 }
 
 async fn run(Cli { command, json }: Cli) -> ExitCode {
     let done = match command {
+        Command::Gate(args) => return gate::run(args).await,
         Command::Serve(args) => serve::run(&args, json).await,
         Command::Doctor(args) => doctor::run(&args, json).await,
         Command::Check(args) => check::run(&args, json),

@@ -60,12 +60,6 @@ impl Held {
     }
 }
 
-impl AsRef<[u8]> for Held {
-    fn as_ref(&self) -> &[u8] {
-        self.bytes()
-    }
-}
-
 /// Reads a body whole, as it came. A compressed one is refused: nothing here inflates.
 pub async fn read(budget: &BodyBudget, headers: &HeaderMap, body: Body) -> Result<Held, Problem> {
     let plain = headers

@@ -346,7 +346,12 @@ async fn whatever_arrives_is_answered_with_a_denial() {
             "[invalid_arguments]",
         ),
         ("/api/hooks/claude", AGENT, good.clone(), "[gate_error]"),
-        ("/api/hooks/claude-code/x", AGENT, good.clone(), "[gate_error]"),
+        (
+            "/api/hooks/claude-code/x",
+            AGENT,
+            good.clone(),
+            "[invalid_arguments]",
+        ),
     ] {
         let told = gate.send(path, token, body, &[]).await;
         assert_eq!(told.decision(), "deny", "{path} {token}");
