@@ -106,7 +106,7 @@ async fn visit(
     let Some(asking) = args.host.dialect().asking(&body) else {
         // Nobody's call waits for this one; it is passed on and whatever comes of it changes nothing.
         tokio::select! {
-            _ = server.pass_on(body) => {}
+            () = server.pass_on(body) => {}
             _ = &mut gone => {}
         }
         return args.host.dialect().silence();

@@ -145,7 +145,7 @@ fn what_could_be_read_in_two_ways_is_refused_and_still_gets_a_denial_in_form() {
         String::new(),
         "null".to_owned(),
         "[]".to_owned(),
-        format!("{start}"),
+        start.to_owned(),
         format!("{start}}}"),
         format!("{start},\"tool_input\":[]}}"),
         format!("{start},\"tool_input\":null}}"),

@@ -21,7 +21,7 @@ use crate::lifecycle::Tasks;
 use crate::storage::{CallKey, StoreError};
 
 /// How long a host is kept waiting when it does not say: hosts give up after 600 seconds and then run the call.
-pub const DEFAULT_HOLD: Duration = Duration::from_secs(540);
+pub const DEFAULT_HOLD: Duration = Duration::from_mins(9);
 /// The longest wait that a host may ask for: below the longest limit that can be set in one, a day.
 pub const MAX_HOLD: Duration = Duration::from_hours(23);
 
