@@ -14,12 +14,14 @@ use crate::clock::{Clock, SystemClock};
 use crate::config::server_key::{self, KeyError};
 use crate::config::{Config, KeySource, Loaded};
 use crate::confirmation::sweeper;
+use crate::console::Console;
 use crate::delivery::button::ServerKey;
 use crate::delivery::card::CardMaker;
 use crate::delivery::phrase::{PhraseError, Phrasebook};
 use crate::delivery::sender::Sender;
 use crate::gatekeeper::{self, Gatekeeper, Journal};
 use crate::http::auth::Tokens;
+use crate::http::body::BodyBudget;
 use crate::http::guard::Crowd;
 use crate::http::origin::Names;
 use crate::http::{self, Api};
@@ -79,6 +81,9 @@ pub enum StartError {
     /// The words of the cards cannot be used.
     #[error(transparent)]
     Phrases(#[from] PhraseError),
+    /// A page of the console cannot be used.
+    #[error("a template of the console cannot be read: {0}")]
+    Console(#[from] minijinja::Error),
     /// The HTTP client cannot be built.
     #[error("outgoing HTTP cannot be set up: {0}")]
     Http(String),
@@ -148,9 +153,12 @@ impl Server {
             tokens: Tokens::of_config(&config.tokens, gatekeeper.people()),
             names: Names::new(&addresses, config.server.public_url.as_ref()),
             public_url: config.server.public_url.clone(),
+            desk: None,
+            console: Some(Console::new(None)?),
             metrics,
             tasks: tasks.clone(),
             crowd: Crowd::default(),
+            bodies: BodyBudget::default(),
         });
         for listener in listeners {
             tasks.spawn(http::serve::serve(

@@ -12,7 +12,7 @@
 //! - [`callback`]: intake of platform callbacks: verify, decide, answer in time.
 //! - [`storage`]: whole transactions on SQLite and PostgreSQL; the only room that knows SQL.
 //! - [`config`]: what the operator wrote.
-//! - [`http`], [`telemetry`]: the outside: the API, log lines and metrics.
+//! - [`http`], [`console`], [`telemetry`]: the outside: the API, pages for people, log lines and metrics.
 //! - [`app`]: puts concrete parts together; the only file that names them all.
 //! - [`cli`]: the command line.
 //! - [`clock`], [`ids`], [`lifecycle`]: time, chance and tasks as parameters.
@@ -24,6 +24,7 @@ pub mod cli;
 pub mod clock;
 pub mod config;
 pub mod confirmation;
+pub mod console;
 pub mod delivery;
 pub mod gate;
 pub mod gatekeeper;

@@ -15,6 +15,7 @@ use super::problem::{Code, Problem};
 use crate::config::{Role, TokenConfig};
 use crate::gatekeeper::{Caller, People};
 use crate::ids::{OperatorId, Org, TokenName};
+use crate::job::cancel::By;
 
 /// What a token may do.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -203,6 +204,16 @@ pub enum JobPerson {
     Agent(Agent),
     /// Those of the organisation.
     Operator(Operator),
+}
+
+impl JobPerson {
+    /// The organisation, and who acts.
+    pub fn acts(self) -> (Org, By) {
+        match self {
+            Self::Agent(agent) => (agent.caller.org, By::Token(agent.caller.token)),
+            Self::Operator(operator) => (operator.org, By::Operator(operator.id)),
+        }
+    }
 }
 
 impl Reader {

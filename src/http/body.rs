@@ -33,11 +33,24 @@ const MAX_MEMBERS: usize = 64;
 
 /// Memory that bodies may take together. A drip holds only what it has sent. Clones share it.
 #[derive(Debug, Clone)]
-pub struct BodyBudget(Arc<Semaphore>);
+pub struct BodyBudget {
+    memory: Arc<Semaphore>,
+    within: Duration,
+}
 
 impl Default for BodyBudget {
     fn default() -> Self {
-        Self(Arc::new(Semaphore::new(BUDGET)))
+        Self::within(BODY_WITHIN)
+    }
+}
+
+impl BodyBudget {
+    /// The usual memory; a body that takes longer than this as a whole is given up.
+    pub fn within(within: Duration) -> Self {
+        Self {
+            memory: Arc::new(Semaphore::new(BUDGET)),
+            within,
+        }
     }
 }
 
@@ -61,7 +74,12 @@ impl Held {
 }
 
 /// Reads a body whole, as it came. A compressed one is refused: nothing here inflates.
-pub async fn read(budget: &BodyBudget, headers: &HeaderMap, body: Body) -> Result<Held, Problem> {
+pub async fn read(
+    budget: &BodyBudget,
+    headers: &HeaderMap,
+    body: Body,
+    limit: usize,
+) -> Result<Held, Problem> {
     let plain = headers
         .get_all(header::CONTENT_ENCODING)
         .iter()
@@ -74,15 +92,15 @@ pub async fn read(budget: &BodyBudget, headers: &HeaderMap, body: Body) -> Resul
     let announced = headers
         .get(header::CONTENT_LENGTH)
         .and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
-    if announced.is_some_and(|length| length > MAX_BODY as u64) {
-        return Err(too_large());
+    if announced.is_some_and(|length| length > limit as u64) {
+        return Err(too_large(limit));
     }
-    timeout(BODY_WITHIN, collect(budget, body))
+    timeout(budget.within, collect(budget, body, limit))
         .await
         .unwrap_or_else(|_| Err(Problem::new(Code::BodyTimeout)))
 }
 
-async fn collect(budget: &BodyBudget, body: Body) -> Result<Held, Problem> {
+async fn collect(budget: &BodyBudget, body: Body, limit: usize) -> Result<Held, Problem> {
     let mut stream = body.into_data_stream();
     let mut held = Held {
         bytes: Vec::new(),
@@ -91,14 +109,14 @@ async fn collect(budget: &BodyBudget, body: Body) -> Result<Held, Problem> {
     let mut shares = 0;
     while let Some(chunk) = stream.next().await {
         let chunk: Bytes = chunk.map_err(|_| Problem::invalid("the body broke off"))?;
-        if held.bytes.len() + chunk.len() > MAX_BODY {
-            return Err(too_large());
+        if held.bytes.len() + chunk.len() > limit {
+            return Err(too_large(limit));
         }
         held.bytes.extend_from_slice(&chunk);
         let needed = held.bytes.len().div_ceil(1024);
         if needed > shares {
             let more = u32::try_from(needed - shares).unwrap_or(u32::MAX);
-            let share = Arc::clone(&budget.0)
+            let share = Arc::clone(&budget.memory)
                 .try_acquire_many_owned(more)
                 .map_err(|_| Problem::new(Code::Overloaded).retry_after(1))?;
             held._share.push(share);
@@ -108,8 +126,8 @@ async fn collect(budget: &BodyBudget, body: Body) -> Result<Held, Problem> {
     Ok(held)
 }
 
-fn too_large() -> Problem {
-    Problem::new(Code::BodyTooLarge).because(format!("the limit is {MAX_BODY} bytes"))
+fn too_large(limit: usize) -> Problem {
+    Problem::new(Code::BodyTooLarge).because(format!("the limit is {limit} bytes"))
 }
 
 /// The members of a JSON object, to be taken one by one; what is left over is refused.
@@ -128,7 +146,7 @@ impl FromRequest<Api> for Members {
         if !json {
             return Err(Problem::new(Code::UnsupportedBody).because("the body must be application/json"));
         }
-        let held = read(api.budget(), &parts.headers, body).await?;
+        let held = read(api.budget(), &parts.headers, body, MAX_BODY).await?;
         Self::of(held.bytes())
     }
 }
@@ -353,7 +371,7 @@ mod tests {
             (r#"{"wait":61}"#, "`wait` must be"),
             (r#"{"wait":-1}"#, "`wait` must be"),
             (r#"{"wait":"5"}"#, "`wait` must be"),
-            (r#"{"wait":1e400}"#, "member wait is refused"),
+            (r#"{"wait":1e400}"#, "40 digits"),
             (r#"{"metadata":[]}"#, "`metadata` must be"),
             (r#"{"metadata":{"a":1,"a":2}}"#, "same key twice"),
         ] {

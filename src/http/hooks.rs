@@ -14,7 +14,7 @@ use super::{Api, body, query};
 use crate::gate::DenyReason;
 use crate::gatekeeper::Caller;
 use crate::host::serve::{self, AuthFailure, BodyFailure, HostAnswer, Incoming};
-use crate::host::{CALL_HEADER, Host, PENDING_HEADER};
+use crate::host::{CALL_HEADER, Host, MAX_BODY, PENDING_HEADER};
 
 /// `POST /api/hooks/{host}`. The query `hold` says how long the host may be kept waiting, in seconds.
 pub async fn handle(
@@ -38,9 +38,11 @@ pub async fn handle(
     let hold = query::Params::of(&parts.uri)
         .ok()
         .and_then(|mut query| query.text("hold"));
-    let body = match body::read(api.budget(), &parts.headers, body).await {
+    let body = match body::read(api.budget(), &parts.headers, body, MAX_BODY).await {
+        // Its share of the budget is free again: who waits for people for hours must not hold it.
         Ok(held) => Ok(held.into_bytes()),
         Err(problem) if problem.code() == Code::BodyTooLarge => Err(BodyFailure::TooLarge),
+        Err(problem) if problem.code() == Code::Overloaded => return Err(problem),
         Err(_) => Err(BodyFailure::Broken),
     };
     let incoming = Incoming {

@@ -13,6 +13,7 @@ use metrics_exporter_prometheus::PrometheusHandle;
 use crate::callback::Intake;
 use crate::clock::Clock;
 use crate::config::address::PublicUrl;
+use crate::console::Console;
 use crate::delivery::sender::Sender;
 use crate::gatekeeper::Gatekeeper;
 use crate::lifecycle::Tasks;
@@ -30,12 +31,20 @@ pub mod route;
 pub mod serve;
 pub mod v1;
 
+#[cfg(test)]
+pub(crate) mod fixture;
+#[cfg(test)]
+mod http_tests;
+
+pub use openapi::DOCUMENT as OPENAPI;
+
 use auth::Tokens;
 use body::BodyBudget;
 use guard::Crowd;
 use origin::Names;
 use problem::{Code, Problem};
 use v1::channel::throttle::Throttle;
+use v1::job::Desk;
 
 /// What the HTTP side is made of.
 pub struct Parts {
@@ -53,17 +62,22 @@ pub struct Parts {
     pub names: Names,
     /// How the outside names the server.
     pub public_url: Option<PublicUrl>,
+    /// Whoever runs jobs; `None` where there are no pieces.
+    pub desk: Option<Arc<dyn Desk>>,
+    /// The pages for people; `None` serves none.
+    pub console: Option<Console>,
     /// What the metrics are read from.
     pub metrics: Option<PrometheusHandle>,
     /// The tasks of the server: a server that stops is not ready.
     pub tasks: Tasks,
     /// How much is answered at once.
     pub crowd: Crowd,
+    /// Memory and time for bodies.
+    pub bodies: BodyBudget,
 }
 
 struct Shared {
     parts: Parts,
-    budget: BodyBudget,
     tests: Throttle,
 }
 
@@ -76,7 +90,6 @@ impl Api {
     pub fn new(parts: Parts) -> Self {
         Self(Arc::new(Shared {
             parts,
-            budget: BodyBudget::default(),
             tests: Throttle::default(),
         }))
     }
@@ -116,6 +129,16 @@ impl Api {
         self.0.parts.public_url.as_ref()
     }
 
+    /// Whoever runs jobs.
+    pub fn desk(&self) -> Option<&dyn Desk> {
+        self.0.parts.desk.as_deref()
+    }
+
+    /// The pages for people.
+    pub fn console(&self) -> Option<&Console> {
+        self.0.parts.console.as_ref()
+    }
+
     /// What the metrics are read from.
     pub fn metrics(&self) -> Option<&PrometheusHandle> {
         self.0.parts.metrics.as_ref()
@@ -131,9 +154,9 @@ impl Api {
         &self.0.parts.crowd
     }
 
-    /// Memory for bodies.
+    /// Memory and time for bodies.
     pub fn budget(&self) -> &BodyBudget {
-        &self.0.budget
+        &self.0.parts.bodies
     }
 
     /// How often channels are tested.

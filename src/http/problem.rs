@@ -164,6 +164,11 @@ impl Problem {
         self.code
     }
 
+    /// The words about this occurrence.
+    pub fn detail(&self) -> Option<&str> {
+        self.detail.as_deref()
+    }
+
     /// A malformed request.
     pub fn invalid(detail: impl Into<Cow<'static, str>>) -> Self {
         Self::new(Code::InvalidRequest).because(detail)

@@ -4,8 +4,9 @@
 use axum::routing::{MethodRouter, get, post};
 
 use super::Api;
-use super::v1::{audit, channel, confirmation};
+use super::v1::{audit, channel, confirmation, job};
 use super::{health, hooks, openapi};
+use crate::console::{self, decide, inbox, login, once, request};
 
 /// Who may call a route.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -14,6 +15,8 @@ pub enum Who {
     Anybody,
     /// Tokens of these roles.
     Roles(&'static [&'static str]),
+    /// Somebody who is logged in to the console.
+    Session,
     /// Verified by the channel's own secrets.
     Platform,
     /// An agent's token, but every refusal is the host's own denial with status 200.
@@ -36,6 +39,7 @@ const AGENT: Who = Who::Roles(&["agent"]);
 const OPERATOR: Who = Who::Roles(&["operator"]);
 const AUDITOR: Who = Who::Roles(&["auditor"]);
 const ADMIN: Who = Who::Roles(&["admin"]);
+const JOB_PERSON: Who = Who::Roles(&["agent", "operator"]);
 const STAFF: Who = Who::Roles(&["operator", "auditor"]);
 const READER: Who = Who::Roles(&["agent", "operator", "auditor"]);
 
@@ -68,6 +72,12 @@ pub const ROUTES: &[Route] = &[
     route("POST", "/api/channels/{name}/callback", Who::Platform, || post(channel::callback::handle)),
     route("POST", "/api/channels/{name}/callback/", Who::Platform, || post(channel::callback::handle)),
     route("POST", "/api/hooks/{host}", Who::Hook, || post(hooks::handle)),
+    route("POST", "/api/jobs", AGENT, || post(job::submit::handle)),
+    route("GET", "/api/jobs", READER, || get(job::list::handle)),
+    route("GET", "/api/jobs/{id}", READER, || get(job::show::handle)),
+    route("GET", "/api/jobs/{id}/events", READER, || get(job::events::handle)),
+    route("POST", "/api/jobs/{id}/answer", JOB_PERSON, || post(job::answer::handle)),
+    route("POST", "/api/jobs/{id}/cancel", JOB_PERSON, || post(job::cancel::handle)),
     route("GET", "/api/audit", AUDITOR, || get(audit::list::handle)),
     route("GET", "/api/audit/verify", AUDITOR, || get(audit::verify::handle)),
     route("GET", "/api/audit/export", AUDITOR, || get(audit::export::handle)),
@@ -75,4 +85,13 @@ pub const ROUTES: &[Route] = &[
     route("GET", "/readyz", Who::Anybody, || get(health::ready)),
     route("GET", "/metrics", Who::Anybody, || get(health::metrics)),
     route("GET", "/openapi.json", Who::Anybody, || get(openapi::handle)),
+    route("GET", "/console", Who::Anybody, || get(console::slash)),
+    route("GET", "/console/", Who::Session, || get(inbox::page)),
+    route("GET", "/console/style.css", Who::Anybody, || get(console::style)),
+    route("GET", "/console/login", Who::Anybody, || get(login::page)),
+    route("POST", "/console/login", Who::Anybody, || post(login::enter)),
+    route("POST", "/console/logout", Who::Session, || post(login::leave)),
+    route("GET", "/console/once/{secret}", Who::Anybody, || get(once::redeem)),
+    route("GET", "/console/requests/{id}", Who::Session, || get(request::page)),
+    route("POST", "/console/requests/{id}/respond", Who::Session, || post(decide::act)),
 ];

@@ -11,6 +11,7 @@ use crate::ids::{ConfirmationId, JobId};
 pub mod audit;
 pub mod channel;
 pub mod confirmation;
+pub mod job;
 
 /// A list: `{items: […], next_cursor}`.
 #[derive(Debug, Serialize)]

@@ -17,6 +17,7 @@ use crate::http::Api;
 use crate::http::auth::Agent;
 use crate::http::body::Members;
 use crate::http::problem::{Code, Problem};
+use crate::http::v1::confirmation::decided;
 
 /// The verdict and where the request stands. Members that hold nothing are `null`.
 #[derive(Debug, Serialize)]
@@ -57,10 +58,8 @@ pub async fn handle(
         Answer::Asked(dossier) => *dossier,
     };
     if !wait.is_zero() && dossier.confirmation.state.status() == Status::Pending {
-        dossier = gatekeeper
-            .decided(&dossier.confirmation.id, wait)
-            .await?
-            .unwrap_or(dossier);
+        let id = dossier.confirmation.id.clone();
+        dossier = decided(&api, &id, wait).await?.unwrap_or(dossier);
     }
     let now = match dossier.confirmation.state {
         Stands::Approved { .. } => gatekeeper.store().read().now().await?,

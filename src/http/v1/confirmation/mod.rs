@@ -1,9 +1,12 @@
 //! Confirmation requests over HTTP: how one looks from outside, and for whom the arguments are whole.
 
+use std::time::Duration;
+
 use gatepost_channel::Decision;
 use serde::Serialize;
 use serde_json::value::RawValue;
 
+use super::super::Api;
 use super::super::problem::{Code, Problem};
 use super::raw;
 use crate::clock::rfc3339;
@@ -11,6 +14,8 @@ use crate::confirmation::{
     Asked, Confirmation, Delivery, DeliveryState, Dossier, Ledger, Outcome, Status, Vote,
 };
 use crate::gate::{Digest, shown_canonical};
+use crate::ids::ConfirmationId;
+use crate::storage::StoreError;
 
 pub mod cancel;
 pub mod consume;
@@ -191,6 +196,19 @@ fn delivery(delivery: Delivery) -> DeliveryView {
             state => state.as_str(),
         },
         error,
+    }
+}
+
+/// The request once it is decided, or as it stands when the patience or the server ends.
+pub async fn decided(
+    api: &Api,
+    id: &ConfirmationId,
+    patience: Duration,
+) -> Result<Option<Dossier>, StoreError> {
+    let gatekeeper = api.gatekeeper();
+    tokio::select! {
+        decided = gatekeeper.decided(id, patience) => decided,
+        () = api.tasks().stopping() => gatekeeper.store().read().dossier(id).await,
     }
 }
 

@@ -4,7 +4,7 @@
 use axum::Json;
 use axum::extract::State;
 
-use super::{Eyes, View, view};
+use super::{Eyes, View, decided, view};
 use crate::audit::{Actor, Draft};
 use crate::confirmation::Dossier;
 use crate::gatekeeper::journal::Append;
@@ -34,10 +34,7 @@ pub async fn handle(
     let dossier = if wait.is_zero() {
         dossier
     } else {
-        gatekeeper
-            .decided(&id, wait)
-            .await?
-            .ok_or_else(Problem::not_found)?
+        decided(&api, &id, wait).await?.ok_or_else(Problem::not_found)?
     };
     let eyes = match &reader {
         Reader::Agent(_) => Eyes::Full,

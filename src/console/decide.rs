@@ -1,0 +1,44 @@
+//! `POST /console/requests/{id}/respond`: the logged-in operator decides.
+
+use axum::extract::State;
+use axum::response::Response;
+use gatepost_channel::Decision;
+
+use super::form::Form;
+use super::{Visitor, refusal, request, see};
+use crate::callback::reply;
+use crate::http::Api;
+use crate::http::problem::Problem;
+use crate::http::v1::RequestId;
+
+/// Decides, then shows the request as it stands.
+pub async fn act(
+    State(api): State<Api>,
+    Visitor(session): Visitor,
+    id: Result<RequestId, Problem>,
+    form: Form,
+) -> Result<Response, Response> {
+    form.check(&api, &session)?;
+    let RequestId(id) = id.map_err(|problem| refusal(&api, problem))?;
+    let decision = match form.field("decision") {
+        "approve" => Decision::Approve,
+        "reject" => Decision::Reject,
+        _ => return Err(refusal(&api, Problem::invalid("Nothing was decided."))),
+    };
+    let decided = api
+        .gatekeeper()
+        .respond(
+            &session.operator.id,
+            &session.operator.org,
+            &id,
+            decision,
+            Some(form.field("reason")),
+            session.surface,
+        )
+        .await
+        .map_err(|error| refusal(&api, error.into()))?;
+    if decided.dossier.is_none() {
+        return Err(refusal(&api, Problem::not_found()));
+    }
+    Ok(see(&request::after(id.as_str(), &reply::of(&decided, decision))))
+}

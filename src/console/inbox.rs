@@ -1,0 +1,69 @@
+//! `GET /console/`: what waits for a person in the operator's organisation.
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::Response;
+use gatepost_channel::Decision;
+use minijinja::{Value, context};
+
+use super::page::{inert, inert_or, show};
+use super::session::Session;
+use super::{Visitor, refusal};
+use crate::confirmation::{Dossier, Status};
+use crate::delivery::card::utc;
+use crate::http::Api;
+use crate::storage::ConfirmationFilter;
+
+/// Requests on the page.
+const MOST: usize = 100;
+
+/// Shows it.
+pub async fn page(State(api): State<Api>, Visitor(session): Visitor) -> Response {
+    let filter = ConfirmationFilter {
+        orgs: vec![session.operator.org.clone()],
+        status: vec![Status::Pending],
+        limit: MOST,
+        ..ConfirmationFilter::default()
+    };
+    let page = match api.gatekeeper().store().read().confirmations(&filter).await {
+        Ok(page) => page,
+        Err(error) => return refusal(&api, error.into()),
+    };
+    let items: Vec<Value> = page
+        .items
+        .iter()
+        .map(|dossier| item(&api, &session, dossier))
+        .collect();
+    show(
+        &api,
+        Some(&session),
+        StatusCode::OK,
+        ("inbox.html", "./"),
+        context! { items => items, more => page.next_cursor.is_some() },
+    )
+}
+
+fn item(api: &Api, session: &Session, dossier: &Dossier) -> Value {
+    let row = &dossier.confirmation;
+    context! {
+        id => row.id.as_str(),
+        tool => inert(row.asked.tool.as_str()),
+        reason => inert_or(row.reason.as_deref()),
+        token => inert(row.asked.token.as_str()),
+        agent => inert_or(row.asked.agent_id.as_deref()),
+        requester => inert_or(row.asked.requester.as_deref()),
+        expires_at => utc(row.expires_at),
+        approvals => approvals(dossier),
+        quorum => row.terms.quorum,
+        mine => api.gatekeeper().roll().may_decide(&session.operator.id, &row.org, &row.terms),
+    }
+}
+
+/// How many approved so far.
+pub fn approvals(dossier: &Dossier) -> usize {
+    dossier
+        .votes
+        .iter()
+        .filter(|vote| vote.decision == Decision::Approve)
+        .count()
+}

@@ -1,0 +1,164 @@
+//! `GET /console/requests/{id}`: one request, whole. Who may decide it sees all of the arguments, and that is put on record
+//! before they are shown; everybody else of the organisation sees the redacted form.
+
+use axum::extract::State;
+use axum::http::StatusCode;
+use axum::response::Response;
+use gatepost_channel::Inert;
+use minijinja::{Value, context};
+
+use super::inbox::approvals;
+use super::page::{inert, inert_or, show};
+use super::session::Session;
+use super::{Visitor, refusal};
+use crate::callback::reply::Said;
+use crate::confirmation::{Dossier, OutcomeStatus, Status};
+use crate::delivery::card::utc;
+use crate::delivery::phrase::{Language, REPLIES};
+use crate::gate::{ShortCode, shown};
+use crate::http::Api;
+use crate::http::problem::Problem;
+use crate::http::query::Params;
+use crate::http::v1::RequestId;
+use crate::http::v1::confirmation::show::look;
+use crate::storage::AuditFilter;
+
+/// Events on the page.
+const EVENTS: usize = 100;
+
+/// Shows it.
+pub async fn page(
+    State(api): State<Api>,
+    Visitor(session): Visitor,
+    id: Result<RequestId, Problem>,
+    mut params: Params,
+) -> Response {
+    let said = params.text("said");
+    match render(&api, &session, id, said.as_deref()).await {
+        Ok(response) => response,
+        Err(problem) => refusal(&api, problem),
+    }
+}
+
+async fn render(
+    api: &Api,
+    session: &Session,
+    id: Result<RequestId, Problem>,
+    said: Option<&str>,
+) -> Result<Response, Problem> {
+    let RequestId(id) = id?;
+    let gatekeeper = api.gatekeeper();
+    let dossier = gatekeeper
+        .dossier(&session.operator.org, &id)
+        .await?
+        .ok_or_else(Problem::not_found)?;
+    let row = &dossier.confirmation;
+    let full = gatekeeper
+        .roll()
+        .may_decide(&session.operator.id, &row.org, &row.terms);
+    if full {
+        look(api, &session.operator, &dossier, session.surface.as_str()).await?;
+    }
+    let filter = AuditFilter {
+        orgs: vec![row.org.clone()],
+        confirmation: Some(id),
+        limit: EVENTS,
+        ..AuditFilter::default()
+    };
+    let events: Vec<Value> = gatekeeper
+        .store()
+        .read()
+        .audit(&filter)
+        .await?
+        .items
+        .iter()
+        .map(|event| {
+            context! { at => utc(event.at), kind => inert(&event.kind), actor => inert(&event.actor) }
+        })
+        .collect();
+    let values = context! { events => events, ..values(api, &dossier, full, said) };
+    Ok(show(
+        api,
+        Some(session),
+        StatusCode::OK,
+        ("request.html", "../"),
+        values,
+    ))
+}
+
+fn values(api: &Api, dossier: &Dossier, full: bool, said: Option<&str>) -> Value {
+    let row = &dossier.confirmation;
+    let maker = api.gatekeeper().maker();
+    let phrases = maker.phrases(Language::En);
+    let status = row.state.status();
+    let hidden = if full { &[][..] } else { &row.terms.redact };
+    let said = said.and_then(words);
+    let outcome = row.ledger.outcome.as_ref();
+    let facts = context! {
+        id => row.id.as_str(),
+        tool => inert(row.asked.tool.as_str()),
+        status => status.as_str(),
+        title => phrases.title(status),
+        reason => inert_or(row.reason.as_deref()),
+        rule => inert_or(row.rule.as_deref()),
+        token => inert(row.asked.token.as_str()),
+        agent => inert_or(row.asked.agent_id.as_deref()),
+        session => inert_or(row.asked.session_id.as_deref()),
+        requester => inert_or(row.asked.requester.as_deref()),
+        created_at => utc(row.created_at),
+        expires_at => utc(row.expires_at),
+        decided_at => row.state.decided_at().map(utc),
+        approvals => approvals(dossier),
+        quorum => row.terms.quorum,
+        outcome => outcome.map(|outcome| match outcome.status {
+            OutcomeStatus::Succeeded => phrases.facts.succeeded.as_str(),
+            OutcomeStatus::Failed => phrases.facts.failed.as_str(),
+        }),
+        outcome_detail => inert_or(outcome.and_then(|outcome| outcome.detail.as_deref())),
+        code => ShortCode::of(maker.key().as_bytes(), &row.asked.digest).as_str(),
+        args => shown(&row.asked.args, hidden).as_str(),
+        full => full,
+        pending => status == Status::Pending,
+    };
+    let votes: Vec<Value> = dossier
+        .votes
+        .iter()
+        .map(|vote| {
+            context! {
+                person => inert(api.gatekeeper().roll().name(&vote.person)),
+                decision => vote.decision.as_str(),
+                at => utc(vote.at),
+                place => inert(vote.channel.as_ref().map_or(vote.surface.as_str(), |channel| channel.as_str())),
+                reason => inert_or(vote.reason.as_deref()),
+            }
+        })
+        .collect();
+    let cards: Vec<Value> = dossier
+        .deliveries
+        .iter()
+        .map(|card| {
+            context! {
+                channel => inert(card.channel.as_str()),
+                state => card.state.as_str(),
+                error => inert_or(card.error.as_deref()),
+            }
+        })
+        .collect();
+    context! {
+        votes => votes,
+        cards => cards,
+        said => said.map(|key| Inert::new(phrases.reply(key)).to_string()),
+        tone => said.map(|key| if key.starts_with("settled") || key.starts_with("counted") { "good" } else { "bad" }),
+        ..facts
+    }
+}
+
+/// One of our own sayings; anything else that stands in an address is not shown.
+fn words(key: &str) -> Option<&'static str> {
+    REPLIES.into_iter().find(|known| *known == key)
+}
+
+/// The address of a request's page that says what came of a vote, seen from the act below it.
+pub fn after(id: &str, said: &Said) -> String {
+    format!("../{id}?said={}", said.key)
+}

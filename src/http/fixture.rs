@@ -1,0 +1,490 @@
+//! A whole HTTP side over a real store in a fresh folder, for tests: two organisations, every role, a fake channel.
+
+use std::path::PathBuf;
+use std::sync::Arc;
+use std::time::Duration;
+
+use async_trait::async_trait;
+use axum::Router;
+use axum::body::{Body, to_bytes};
+use axum::http::{HeaderMap, Request, StatusCode, header};
+use gatepost_channel::{
+    AppKey, ButtonValue, Card, Channel, Click, Decision, Failure, Health, HttpAnswer, Inbound, MessageRef,
+    Pace, PlatformUser, PostKey, Posted, RawRequest, Refusal, Reply, UtcMillis, Verifier, Webhook,
+};
+use serde_json::{Value, json};
+use tower::ServiceExt as _;
+
+use super::auth::{Identity, Rights, Tokens};
+use super::body::BodyBudget;
+use super::guard::Crowd;
+use super::origin::Names;
+use super::{Api, Parts, router};
+use crate::callback::Intake;
+use crate::clock::ManualClock;
+use crate::confirmation::roll::{Roll, Voter};
+use crate::console::{Console, OneTime};
+use crate::delivery::button::ServerKey;
+use crate::delivery::card::CardMaker;
+use crate::delivery::phrase::{Language, Phrasebook};
+use crate::delivery::registry::{Listed, Registry};
+use crate::delivery::sender::Sender;
+use crate::gate::policy::{Approvers, ConfirmSource, Effect, Limits, Policy, PolicySource, RuleSource};
+use crate::gatekeeper::people::{Identity as Known, Person};
+use crate::gatekeeper::{Gatekeeper, Journal, People};
+use crate::ids::{ConfirmationId, Ids, Org, SeededIds};
+use crate::lifecycle::Tasks;
+use crate::storage::{Settings, open};
+
+/// Where every clock starts: 2026-01-31T12:00:00Z.
+pub const START: UtcMillis = UtcMillis(1_769_860_800_000);
+/// What the server calls itself.
+pub const HOST: &str = "127.0.0.1:8460";
+
+/// Every token, by name; the secret is the name and sixteen letters.
+pub const TOKENS: [(&str, &str, &str); 9] = [
+    ("agent", "acme", "agent"),
+    ("other", "acme", "agent"),
+    ("stranger", "globex", "agent"),
+    ("dana", "acme", "operator"),
+    ("mira", "acme", "operator"),
+    ("ines", "acme", "operator"),
+    ("gus", "globex", "operator"),
+    ("auditor", "acme", "auditor"),
+    ("admin", "acme", "admin"),
+];
+
+/// The secret of a token.
+pub fn secret(name: &str) -> String {
+    format!("{name}-abcdefghijklmnop")
+}
+
+/// See the module.
+pub struct Bench {
+    pub router: Router,
+    pub api: Api,
+    pub clock: ManualClock,
+    pub tasks: Tasks,
+    pub once: String,
+    folder: PathBuf,
+}
+
+impl Drop for Bench {
+    fn drop(&mut self) {
+        self.tasks.ask_to_stop();
+        drop(std::fs::remove_dir_all(&self.folder));
+    }
+}
+
+/// An answer, read whole.
+#[derive(Debug)]
+pub struct Heard {
+    pub status: StatusCode,
+    pub headers: HeaderMap,
+    pub text: String,
+}
+
+impl Heard {
+    pub fn json(&self) -> Value {
+        serde_json::from_str(&self.text).unwrap_or_else(|_| panic!("JSON, not {}", self.text))
+    }
+
+    /// The code of a problem document that is one.
+    pub fn code(&self) -> String {
+        let json = self.json();
+        assert_eq!(
+            self.headers[header::CONTENT_TYPE],
+            super::problem::MEDIA_TYPE,
+            "{json}"
+        );
+        assert_eq!(json["status"], self.status.as_u16(), "{json}");
+        assert!(json["title"].is_string() && json["type"].is_string(), "{json}");
+        json["code"].as_str().expect("a code").to_owned()
+    }
+}
+
+fn rule(name: &str, effect: Effect) -> RuleSource {
+    RuleSource {
+        name: name.into(),
+        tools: vec![format!("{name}__*")],
+        when: None,
+        effect,
+        reason: Some(format!("because of {name}")),
+        orgs: None,
+        redact: vec![],
+        trust_asserted: false,
+        verified_requester: false,
+        confirm: ConfirmSource::default(),
+    }
+}
+
+fn policy() -> Policy {
+    let mut hidden = rule("card", Effect::Confirm);
+    hidden.redact = vec!["/card/number".into()];
+    let mut two = rule("two", Effect::Confirm);
+    two.confirm.quorum = Some(2);
+    let mut nowhere = rule("nowhere", Effect::Confirm);
+    nowhere.confirm.channels = Some(vec!["chat-globex".into()]);
+    let source = PolicySource {
+        default: Effect::Confirm,
+        confirm: ConfirmSource {
+            channels: Some(vec!["chat".into(), "chat-globex".into()]),
+            approvers: Some(Approvers {
+                roles: vec!["finance".into()],
+                operators: vec![],
+            }),
+            timeout: Some(Duration::from_mins(2)),
+            ..ConfirmSource::default()
+        },
+        rules: vec![
+            rule("free", Effect::Allow),
+            rule("never", Effect::Deny),
+            hidden,
+            two,
+            nowhere,
+        ],
+    };
+    Policy::compile(&source, &Limits::default()).expect("a policy")
+}
+
+fn voter(id: &str, org: &str, roles: &[&str]) -> Voter {
+    Voter {
+        id: id.into(),
+        name: format!("{} Doe", id.to_uppercase()),
+        orgs: vec![org.into()],
+        roles: roles.iter().map(|role| (*role).to_owned()).collect(),
+    }
+}
+
+fn person(id: &str, org: &str) -> Person {
+    Person {
+        id: id.into(),
+        orgs: vec![org.into()],
+        email: Some(format!("{id}@example.com")),
+        identities: vec![Known {
+            scope: "fake".into(),
+            id: format!("u-{id}"),
+        }],
+    }
+}
+
+fn tokens() -> Tokens {
+    let secrets: Vec<_> = TOKENS.iter().map(|(name, ..)| secret(name)).collect();
+    let identity = |(name, org, role): (&str, &str, &str)| Identity {
+        token: name.into(),
+        org: org.into(),
+        rights: match role {
+            "agent" => Rights::Agent {
+                // Dana runs the other agent: she may approve nothing of it.
+                owner: (name == "other").then(|| "dana".into()),
+                pieces: None,
+            },
+            "operator" => Rights::Operator(name.into()),
+            "auditor" => Rights::Auditor,
+            _ => Rights::Admin,
+        },
+    };
+    Tokens::new(
+        secrets
+            .iter()
+            .map(String::as_str)
+            .zip(TOKENS.into_iter().map(identity)),
+    )
+}
+
+impl Bench {
+    /// A fresh one.
+    pub async fn new() -> Self {
+        Self::with(Crowd::default(), BodyBudget::default()).await
+    }
+
+    /// A fresh one that answers at most so many at once, and waits so long for bodies.
+    pub async fn with(crowd: Crowd, bodies: BodyBudget) -> Self {
+        let folder = std::env::temp_dir().join(format!("gatepost-http-{}", crate::ids::SystemIds.fresh()));
+        std::fs::create_dir(&folder).expect("a folder");
+        let clock = ManualClock::at(START);
+        let tasks = Tasks::new();
+        let shared: Arc<dyn crate::clock::Clock> = Arc::new(clock.clone());
+        let url = format!("sqlite://{}", folder.join("gatepost.db").display());
+        let store = open(&Settings::new(url, Arc::clone(&shared)), &tasks)
+            .await
+            .expect("a store");
+        let ids: Arc<dyn Ids> = Arc::new(SeededIds::default());
+        let roll = Arc::new(Roll::new([
+            voter("dana", "acme", &["finance"]),
+            voter("mira", "acme", &["finance"]),
+            voter("ines", "acme", &["sales"]),
+            voter("gus", "globex", &["finance"]),
+        ]));
+        let people = People::new([
+            person("dana", "acme"),
+            person("mira", "acme"),
+            person("ines", "acme"),
+            person("gus", "globex"),
+        ]);
+        let registry = Registry::new([channel("chat", "acme"), channel("chat-globex", "globex")]);
+        let maker = CardMaker::new(
+            Arc::new(Phrasebook::load().expect("phrases")),
+            ServerKey::new([7; 32]),
+            Arc::clone(&roll),
+            None,
+        );
+        let (journal, scribe) = Journal::open();
+        tasks.spawn(scribe.run(store.clone(), Arc::clone(&shared), tasks.clone()));
+        let sender = Sender::new(
+            store.clone(),
+            registry.clone(),
+            maker.clone(),
+            Arc::clone(&shared),
+            &*ids,
+        );
+        let dana = super::auth::Operator {
+            id: "dana".into(),
+            org: Org::from("acme"),
+        };
+        let (one_time, once) = OneTime::new(dana, &*ids);
+        let gatekeeper = Gatekeeper::new(crate::gatekeeper::Parts {
+            store,
+            policy: Arc::new(policy()),
+            roll,
+            people: Arc::new(people),
+            registry,
+            maker,
+            ids,
+            journal,
+        });
+        let api = Api::new(Parts {
+            intake: Intake::new(gatekeeper.clone(), Arc::clone(&shared)),
+            gatekeeper,
+            sender,
+            clock: shared,
+            tokens: tokens(),
+            names: Names::new(&[HOST.parse().expect("an address")], None),
+            public_url: None,
+            desk: None,
+            console: Some(Console::new(Some(one_time)).expect("templates")),
+            metrics: Some(
+                crate::telemetry::metrics::recorder()
+                    .expect("a recorder")
+                    .handle(),
+            ),
+            tasks: tasks.clone(),
+            crowd,
+            bodies,
+        });
+        Self {
+            router: router(api.clone()),
+            api,
+            clock,
+            tasks,
+            once,
+            folder,
+        }
+    }
+
+    /// Sends a request as it is.
+    pub async fn raw(&self, request: Request<Body>) -> Heard {
+        let response = self.router.clone().oneshot(request).await.expect("an answer");
+        let (parts, body) = response.into_parts();
+        let bytes = to_bytes(body, 16 * 1024 * 1024).await.expect("a body");
+        Heard {
+            status: parts.status,
+            headers: parts.headers,
+            text: String::from_utf8(bytes.to_vec()).expect("text"),
+        }
+    }
+
+    /// Sends a body as this token.
+    pub async fn send(&self, method: &str, path: &str, token: &str, body: impl Into<Body>) -> Heard {
+        let mut request = Request::builder()
+            .method(method)
+            .uri(path)
+            .header(header::HOST, HOST);
+        if !token.is_empty() {
+            request = request.header(header::AUTHORIZATION, format!("Bearer {}", secret(token)));
+        }
+        self.raw(request.body(body.into()).expect("a request")).await
+    }
+
+    pub async fn get(&self, path: &str, token: &str) -> Heard {
+        self.send("GET", path, token, Body::empty()).await
+    }
+
+    pub async fn post(&self, path: &str, token: &str, body: Value) -> Heard {
+        self.send("POST", path, token, body.to_string()).await
+    }
+
+    /// Asks about a call as `agent` and gives the id of its request.
+    pub async fn ask(&self, tool: &str) -> String {
+        let body = json!({ "tool_name": tool, "tool_args": { "amount": 1 } });
+        let heard = self.post("/api/confirmations", "agent", body).await;
+        heard.json()["confirmation_id"]
+            .as_str()
+            .unwrap_or_else(|| panic!("a request, not {}", heard.text))
+            .to_owned()
+    }
+
+    /// Answers a request.
+    pub async fn respond(&self, id: &str, token: &str, decision: &str) -> Heard {
+        let path = format!("/api/confirmations/{id}/respond");
+        self.post(&path, token, json!({ "decision": decision })).await
+    }
+
+    /// The body of a press on the card of a request, as the fake platform sends it.
+    pub async fn press(&self, id: &str, user: &str, decision: &str, key: &str) -> Value {
+        let id = ConfirmationId::parse(id).expect("an id");
+        let gatekeeper = self.api.gatekeeper();
+        let dossier = gatekeeper
+            .store()
+            .read()
+            .dossier(&id)
+            .await
+            .expect("a store")
+            .expect("a request");
+        let card = &dossier.deliveries[0];
+        let button = ButtonValue {
+            token: gatekeeper.maker().key().button(&card.id, &card.nonce),
+            revision: dossier.confirmation.revision,
+        };
+        let message = card
+            .standing
+            .first()
+            .map_or("none", |standing| standing.at.message.as_str());
+        json!({ "user": user, "message": message, "decision": decision, "button": button.to_string(), "key": key })
+    }
+
+    /// Sends what is in the outbox.
+    pub async fn deliver(&self) {
+        let claim = crate::delivery::claim::Claim {
+            worker: crate::ids::WorkerId::fresh(&**self.api.gatekeeper().ids()),
+            lease: Duration::from_secs(45),
+            limit: 64,
+            room: ["chat", "chat-globex"]
+                .into_iter()
+                .map(|name| (name.into(), (64, pace())))
+                .collect(),
+        };
+        let claimed = self.api.gatekeeper().store().run(claim).await.expect("a claim");
+        for item in claimed {
+            self.api.sender().send(item).await;
+        }
+    }
+}
+
+fn pace() -> Pace {
+    Pace {
+        burst: 64,
+        every: Duration::from_millis(1),
+    }
+}
+
+fn channel(name: &str, org: &str) -> Listed {
+    Listed {
+        name: name.into(),
+        org: org.into(),
+        language: Language::En,
+        channel: Arc::new(FakeChannel {
+            name: name.to_owned(),
+        }),
+    }
+}
+
+/// A platform whose callbacks are authentic when they carry `x-signature: good`.
+struct FakeChannel {
+    name: String,
+}
+
+#[async_trait]
+impl Channel for FakeChannel {
+    fn name(&self) -> &str {
+        &self.name
+    }
+
+    fn kind(&self) -> &'static str {
+        "fake"
+    }
+
+    fn app(&self) -> AppKey {
+        AppKey {
+            kind: "fake".into(),
+            id: self.name.clone(),
+        }
+    }
+
+    fn chat(&self) -> &str {
+        &self.name
+    }
+
+    fn admits(&self, _: Option<&str>) -> bool {
+        true
+    }
+
+    fn shows_all(&self, _: &Card) -> bool {
+        true
+    }
+
+    async fn post(&self, card: &Card, _: &PostKey) -> Posted {
+        Posted::At(MessageRef {
+            chat: self.name.clone(),
+            message: format!("m-{}", card.request_id),
+        })
+    }
+
+    async fn edit(&self, _: &MessageRef, _: &Card) -> Result<(), Failure> {
+        Ok(())
+    }
+
+    async fn check(&self) -> Health {
+        Health {
+            healthy: true,
+            detail: "fine".into(),
+        }
+    }
+
+    fn pace(&self) -> Pace {
+        pace()
+    }
+
+    fn webhook(&self) -> Option<&dyn Webhook> {
+        Some(self)
+    }
+}
+
+impl Verifier for FakeChannel {
+    fn verify(&self, request: &RawRequest, _: UtcMillis) -> Result<Inbound, Refusal> {
+        if request.single("x-signature") != Some(b"good") {
+            return Err(Refusal::inauthentic("signature_mismatch"));
+        }
+        let json: Value =
+            serde_json::from_slice(&request.body).map_err(|_| Refusal::unreadable("not_json"))?;
+        if let Some(challenge) = json.get("challenge") {
+            return Ok(Inbound::Handshake(HttpAnswer::json(
+                &json!({ "challenge": challenge }),
+            )));
+        }
+        let text = |name: &str| json[name].as_str().unwrap_or_default().to_owned();
+        Ok(Inbound::Click(Click {
+            app: None,
+            chat: self.name.clone(),
+            message: text("message"),
+            user: PlatformUser {
+                ids: vec![text("user")],
+                tenant: None,
+            },
+            decision: if text("decision") == "approve" {
+                Decision::Approve
+            } else {
+                Decision::Reject
+            },
+            button: text("button").parse().ok(),
+            reason: None,
+            replay_key: text("key"),
+        }))
+    }
+}
+
+impl Webhook for FakeChannel {
+    fn answer(&self, _: &Click, reply: &Reply) -> HttpAnswer {
+        HttpAnswer::json(&json!({ "toast": reply.text.as_str() }))
+    }
+}

@@ -1,0 +1,50 @@
+//! `POST /api/jobs/{id}/answer`: gives a parked job what it asked for.
+
+use axum::Json;
+use axum::extract::State;
+
+use super::view;
+use crate::audit::Opening;
+use crate::http::Api;
+use crate::http::auth::JobPerson;
+use crate::http::body::{self, Members};
+use crate::http::problem::{Code, Problem};
+use crate::http::v1::WhichJob;
+use crate::job::answer::{Answer, Answered};
+use crate::job::view::JobView;
+
+/// Answers it.
+pub async fn handle(
+    State(api): State<Api>,
+    person: JobPerson,
+    WhichJob(job): WhichJob,
+    mut members: Members,
+) -> Result<Json<JobView>, Problem> {
+    let answer = members.required("answer")?;
+    members.finish()?;
+    let desk = api.desk().ok_or_else(|| Problem::new(Code::NotInstalled))?;
+    let gatekeeper = api.gatekeeper();
+    let (org, by) = person.acts();
+    let answer = Answer {
+        job,
+        org,
+        by,
+        answer: Opening::new(&answer, &**gatekeeper.ids()),
+        hear: desk.hear(),
+    };
+    match gatekeeper.store().run(answer).await? {
+        Answered::Done(job) => Ok(Json(view(&api, &job))),
+        Answered::DecidedByRequest => Err(Problem::new(Code::NotAwaitingAnswer)
+            .because("this wait is decided through its confirmation request")),
+        Answered::NotWaiting => Err(Problem::new(Code::NotAwaitingAnswer)),
+        Answered::NotAllowed => Err(Problem::forbidden(
+            "operator_needed",
+            "only an operator may answer this",
+        )),
+        Answered::NotAnAnswer => Err(body::wrong(
+            "answer",
+            "words, or `done` or `not_done` where an outcome is asked for",
+        )),
+        Answered::NotFound => Err(Problem::not_found()),
+    }
+}

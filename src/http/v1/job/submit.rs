@@ -1,0 +1,59 @@
+//! `POST /api/jobs`: a run of a piece. 201 with the job.
+
+use axum::Json;
+use axum::extract::State;
+use axum::http::{HeaderValue, StatusCode, header};
+use axum::response::{IntoResponse, Response};
+
+use super::view;
+use crate::http::Api;
+use crate::http::auth::Agent;
+use crate::http::body::Members;
+use crate::http::problem::{Code, Problem};
+use crate::ids::JobId;
+use crate::job::submit::Submit;
+
+/// Submits it.
+pub async fn handle(State(api): State<Api>, agent: Agent, mut members: Members) -> Result<Response, Problem> {
+    let piece = members.required("piece")?;
+    let input = members.required("input")?;
+    let agent_id = members.name("agent_id")?;
+    let session_id = members.name("session_id")?;
+    let requester = members.name("requester")?;
+    members.finish()?;
+    let permitted = agent.pieces.as_ref().is_none_or(|pieces| pieces.contains(&piece));
+    let desk = api.desk().ok_or_else(|| Problem::new(Code::NotInstalled))?;
+    let movement = desk
+        .entrance(&piece)
+        .filter(|_| permitted)
+        .ok_or_else(|| Problem::new(Code::UnknownPiece))?;
+    let gatekeeper = api.gatekeeper();
+    let caller = agent.caller;
+    let named = requester
+        .as_deref()
+        .and_then(|requester| gatekeeper.people().named(&caller.org, requester));
+    let mut persons: Vec<_> = named.into_iter().chain(&caller.owner).cloned().collect();
+    persons.sort();
+    persons.dedup();
+    let submit = Submit {
+        id: JobId::fresh(&**gatekeeper.ids()),
+        org: caller.org,
+        token: caller.token,
+        piece,
+        movement,
+        shown_input: gatekeeper.text(Some(&input)),
+        input,
+        agent_id,
+        session_id,
+        requester,
+        persons,
+        parent: None,
+        priority: 0,
+    };
+    let job = gatekeeper.store().run(submit).await?;
+    let mut response = (StatusCode::CREATED, Json(view(&api, &job))).into_response();
+    if let Ok(place) = HeaderValue::from_str(&format!("jobs/{}", job.id)) {
+        response.headers_mut().insert(header::LOCATION, place);
+    }
+    Ok(response)
+}
