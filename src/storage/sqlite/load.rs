@@ -104,12 +104,12 @@ pub(super) async fn load(
             .jobs
             .extend(due.runnable.iter().chain(&due.stranded).cloned());
         if !due.stranded.is_empty() {
-            let waited = sqlx::query_scalar::<_, String>(WAITED_FOR)
+            let requests = sqlx::query_scalar::<_, String>(WAITED_FOR)
                 .bind(spell(&due.stranded))
                 .fetch_all(&mut *connection)
                 .await
                 .map_err(|error| fault(&error))?;
-            wanted.confirmations.extend(waited);
+            wanted.confirmations.extend(requests);
         }
         let rows = rows(connection, &wanted).await?;
         let gathered = gather(touches, now, &rows, &due)?;
