@@ -38,7 +38,7 @@ macro_rules! row {
             /// Inserts the rows of the JSON array `$1` (SQLite).
             pub(in crate::storage) const SQLITE_INSERT: &str = concat!(
                 "INSERT INTO ", $table, " (", stringify!($first), $(", ", stringify!($column),)* ") SELECT value->>'",
-                stringify!($first), "'", $(", value->>'", stringify!($column), "'",)* " FROM json_each($1) WHERE true"
+                stringify!($first), "'", $(", value->>'", stringify!($column), "'",)* " FROM jsonb_each($1) WHERE true"
             );
             /// Inserts the rows of the JSON array `$1` (PostgreSQL).
             pub(in crate::storage) const POSTGRES_INSERT: &str = concat!(
