@@ -86,9 +86,6 @@ struct ListArgs {
     /// Only jobs of this status
     #[arg(long, value_name = "STATUS", value_parser = ["queued", "running", "waiting_human", "waiting_subtasks", "completed", "aborted", "cancelled", "error"])]
     status: Option<String>,
-    /// Only jobs of this piece
-    #[arg(long, value_name = "NAME")]
-    piece: Option<String>,
     /// At most so many
     #[arg(long, value_name = "N", default_value_t = 50)]
     limit: usize,
@@ -218,9 +215,7 @@ fn state(job: &Value) -> String {
 }
 
 async fn list(api: &Api, args: ListArgs, as_json: bool) -> Done {
-    let filters = Filters::new()
-        .with("status", args.status.as_deref())
-        .with("piece", args.piece.as_deref());
+    let filters = Filters::new().with("status", args.status.as_deref());
     let page = api.list("/api/jobs", &filters, args.limit).await?;
     if as_json {
         page.print_json();
@@ -256,7 +251,8 @@ async fn list(api: &Api, args: ListArgs, as_json: bool) -> Done {
 }
 
 fn tell(answer: &Answer, as_json: bool) {
-    const FACTS: [(&str, &str); 7] = [
+    const FACTS: [(&str, &str); 8] = [
+        ("question", "question"),
         ("piece", "piece"),
         ("movement", "movement"),
         ("parent", "parent_id"),

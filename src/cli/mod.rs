@@ -15,6 +15,7 @@ mod audit;
 mod check;
 pub mod client;
 mod config;
+mod demo;
 mod doctor;
 mod gate;
 mod job;
@@ -58,6 +59,11 @@ pub struct ConfigArgs {
 
 #[derive(Debug, Subcommand)]
 enum Command {
+    /// Run the main job with nothing to set up: an agent wants to pay an invoice, a person decides
+    #[command(
+        after_help = "Examples:\n  gatepost demo               shows the card and an address; you decide\n  gatepost demo --auto        decides by itself, for a first look and for tests\n  gatepost demo --keep /tmp/d leaves configuration and database to look at"
+    )]
+    Demo(demo::DemoArgs),
     /// Run the server until it is told to stop
     #[command(
         after_help = "Examples:\n  gatepost serve\n  gatepost serve --config /etc/gatepost.yaml\n\nSIGTERM and SIGINT stop it: it takes nothing new and finishes what it accepted, for ten seconds at most. A second one stops it at once. GATEPOST_LOG filters the log, such as `warn,gatepost=debug`."
@@ -108,8 +114,8 @@ enum Command {
     /// Print the description of the API (OpenAPI 3.1)
     #[command(after_help = "Examples:\n  gatepost openapi > openapi.json")]
     Openapi,
-    /// Print a JSON Schema: of the configuration, or of the hook protocol
-    #[command(after_help = "Examples:\n  gatepost schema > gatepost.schema.json\n  gatepost schema hooks")]
+    /// Print a JSON Schema, for editors
+    #[command(after_help = "Examples:\n  gatepost schema > gatepost.schema.json")]
     Schema(schema::SchemaArgs),
 }
 
@@ -133,6 +139,7 @@ pub fn main() -> ExitCode {
 async fn run(Cli { command, json }: Cli) -> ExitCode {
     let done = match command {
         Command::Gate(args) => return gate::run(args).await,
+        Command::Demo(args) => demo::run(args, json).await,
         Command::Serve(args) => serve::run(&args, json).await,
         Command::Doctor(args) => doctor::run(&args, json).await,
         Command::Check(args) => check::run(&args, json),

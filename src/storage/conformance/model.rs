@@ -111,9 +111,7 @@ async fn play(place: &Place, operations: &[Operation]) {
                     place.advance(Duration::from_secs(*seconds)).await;
                 }
                 Operation::Sweep => {
-                    for request in &mut model {
-                        request.expire(now);
-                    }
+                    model.iter_mut().for_each(|request| request.expire(now));
                     running.push(Box::pin(async {
                         place.store.run(Expire { limit: 100 }).await.expect("sweep");
                     }));

@@ -11,6 +11,7 @@ use super::{Ran, gatepost};
 use crate::support::loopback::Server;
 
 const COMMANDS: &[&[&str]] = &[
+    &["demo"],
     &["serve"],
     &["check"],
     &["doctor"],
@@ -246,7 +247,12 @@ async fn a_broken_chain_is_exit_code_1_and_named() {
 #[test]
 fn schemas_and_the_api_description_are_json() {
     let api: Value = serde_json::from_str(&gatepost(&["openapi"]).out).expect("JSON");
-    assert!(api.is_object());
+    assert!(
+        api["openapi"]
+            .as_str()
+            .is_some_and(|version| version.starts_with("3.1"))
+    );
+    assert!(api["paths"]["/api/confirmations"]["post"].is_object());
     let schema: Value = serde_json::from_str(&gatepost(&["schema"]).out).expect("JSON");
     assert_eq!(schema["$schema"], "https://json-schema.org/draft/2020-12/schema");
     assert!(schema["properties"]["policy"].is_object());
