@@ -83,7 +83,8 @@ CREATE TABLE confirmation (
 
 CREATE INDEX confirmation_deadline ON confirmation (expires_at, id) WHERE status = 'pending';
 CREATE UNIQUE INDEX confirmation_call ON confirmation (org, token, coalesce(session_id, ''), tool_call_id) WHERE tool_call_id IS NOT NULL;
-CREATE INDEX confirmation_open_twin ON confirmation (org, token, coalesce(session_id, ''), digest) WHERE status IN ('pending', 'approved') AND consumed_at IS NULL;
+-- Over columns that never change, so that a decision leaves it alone.
+CREATE INDEX confirmation_twin ON confirmation (org, token, coalesce(session_id, ''), digest);
 CREATE INDEX confirmation_unresumed ON confirmation (job) WHERE job IS NOT NULL AND decided_at IS NOT NULL AND resumed_at IS NULL;
 CREATE INDEX confirmation_of_job ON confirmation (job) WHERE job IS NOT NULL;
 CREATE INDEX confirmation_listing ON confirmation (created_at, id);

@@ -19,7 +19,7 @@ pub(super) const BATCH: usize = 256;
 /// How often one item is tried when the database asks for a repetition (deadlock, serialisation).
 const ATTEMPTS: usize = 3;
 /// The store is tidied when nothing came for [`Settings::idle`](super::Settings::idle), and at the latest after this long.
-const TIDY: Duration = Duration::from_secs(60);
+const TIDY: Duration = Duration::from_mins(1);
 
 /// What went wrong in a backend.
 #[derive(Debug)]

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, HashSet};
 use gatepost_channel::UtcMillis;
 
 use super::rows::log::{HeadRow, ReplayMemory};
+use super::rows::parse_all;
 use super::rows::request::{ConfirmationRow, DeliveryRow, VoteRow};
 use super::rows::work::{JobRow, OutboxRow};
-use super::rows::{id_of, parse};
 use super::{CallKey, Loaded, StoreError, Touches, TwinKey};
 use crate::confirmation::{Delivery, Dossier, State, Vote};
 use crate::delivery::OutboxItem;
@@ -60,23 +60,21 @@ pub(super) struct Dossiers {
 }
 
 impl Dossiers {
-    /// Takes a row of the three kinds.
+    /// Takes rows of the three kinds.
     pub(super) fn take(&mut self, kind: Kind, body: &str) -> Result<(), StoreError> {
         match kind {
-            Kind::Confirmation => self.requests.push(parse("confirmation", body)?),
+            Kind::Confirmation => self.requests.extend(parse_all("confirmation", body)?),
             Kind::Vote => {
-                let row: VoteRow = parse("vote", body)?;
-                self.votes
-                    .entry(row.confirmation.clone())
-                    .or_default()
-                    .push(row.read());
+                for row in parse_all::<VoteRow>("vote", body)? {
+                    let votes = self.votes.entry(row.confirmation.clone()).or_default();
+                    votes.push(row.read());
+                }
             }
             Kind::Delivery => {
-                let row: DeliveryRow = parse("delivery", body)?;
-                self.cards
-                    .entry(row.confirmation.clone())
-                    .or_default()
-                    .push(row.read());
+                for row in parse_all::<DeliveryRow>("delivery", body)? {
+                    let cards = self.cards.entry(row.confirmation.clone()).or_default();
+                    cards.push(row.read());
+                }
             }
             Kind::Job | Kind::Outbox | Kind::Head | Kind::Replay => {}
         }
@@ -134,26 +132,33 @@ pub(super) fn gather(
     let mut dossiers = Dossiers::default();
     for (kind, body) in rows {
         match kind {
-            Kind::Confirmation | Kind::Vote | Kind::Delivery => {
-                let taken = dossiers.take(*kind, body);
-                sieve.keep(|| id_of(body), taken)?;
-            }
+            Kind::Confirmation | Kind::Vote | Kind::Delivery => dossiers.take(*kind, body)?,
             Kind::Job => {
-                let job = parse::<JobRow>("job", body).and_then(JobRow::read);
-                loaded.jobs.extend(sieve.keep(|| id_of(body), job)?);
+                for row in parse_all::<JobRow>("job", body)? {
+                    let id = row.id.clone();
+                    loaded.jobs.extend(sieve.keep(&id, row.read())?);
+                }
             }
             Kind::Outbox => {
-                let item = parse::<OutboxRow>("outbox", body).and_then(OutboxRow::read);
-                loaded.outbox.extend(sieve.keep(|| id_of(body), item)?);
+                for row in parse_all::<OutboxRow>("outbox", body)? {
+                    let id = row.id.clone();
+                    loaded.outbox.extend(sieve.keep(&id, row.read())?);
+                }
             }
-            Kind::Head => loaded.heads.push(parse::<HeadRow>("chain_head", body)?.read()?),
-            Kind::Replay => loaded
-                .replays
-                .push(parse::<ReplayMemory>("replay", body)?.read()?),
+            Kind::Head => {
+                for row in parse_all::<HeadRow>("chain_head", body)? {
+                    loaded.heads.push(row.read()?);
+                }
+            }
+            Kind::Replay => {
+                for row in parse_all::<ReplayMemory>("replay", body)? {
+                    loaded.replays.push(row.read()?);
+                }
+            }
         }
     }
     for (id, dossier) in dossiers.read() {
-        loaded.dossiers.extend(sieve.keep(|| id, dossier)?);
+        loaded.dossiers.extend(sieve.keep(&id, dossier)?);
     }
     name_calls(touches, &mut loaded);
     name_twins(touches, &mut loaded);
@@ -183,21 +188,16 @@ impl Sieve {
         }
     }
 
-    fn keep<T>(
-        &mut self,
-        id: impl FnOnce() -> String,
-        read: Result<T, StoreError>,
-    ) -> Result<Option<T>, StoreError> {
+    fn keep<T>(&mut self, id: &str, read: Result<T, StoreError>) -> Result<Option<T>, StoreError> {
         match read {
             Ok(value) => Ok(Some(value)),
             Err(error) if !self.lenient => Err(error),
             Err(error) => {
-                let id = id();
-                if self.named.contains(&id) {
+                if self.named.contains(id) {
                     return Err(error);
                 }
-                tracing::error!(%id, %error, "a row makes no sense and is passed over");
-                self.spoiled.push(id);
+                tracing::error!(id, %error, "a row makes no sense and is passed over");
+                self.spoiled.push(id.to_owned());
                 Ok(None)
             }
         }

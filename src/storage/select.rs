@@ -9,7 +9,7 @@ use super::reader::{Ask, Value};
 use super::rows::Text;
 use super::{AuditFilter, ConfirmationFilter, JobFilter, ReadError};
 use crate::confirmation::Status;
-use crate::ids::Org;
+use crate::ids::{ConfirmationId, JobId, Org, TokenName};
 use crate::job::JobStatus;
 
 /// A statement that is being put together.
@@ -131,9 +131,9 @@ where
         )
         .equal("tool", filter.tool.as_deref())
         .equal("agent_id", filter.agent.as_deref())
-        .equal("token", filter.token.as_ref().map(|token| token.as_str()))
+        .equal("token", filter.token.as_ref().map(TokenName::as_str))
         .equal("requester", filter.requester.as_deref())
-        .equal("job", filter.job.as_ref().map(|job| job.as_str()))
+        .equal("job", filter.job.as_ref().map(JobId::as_str))
         .within(
             "created_at",
             filter.since.map(|at| at.0),
@@ -187,7 +187,7 @@ where
     let mut select = Select::<A>::new(format!("SELECT created_at, id, {} FROM job", A::JOB));
     select
         .among("org", orgs(&filter.orgs))
-        .equal("token", filter.token.as_ref().map(|token| token.as_str()))
+        .equal("token", filter.token.as_ref().map(TokenName::as_str))
         .among(
             "status",
             filter.status.iter().map(|status: &JobStatus| status.as_str()),
@@ -206,8 +206,11 @@ where
         .among("org", orgs(&filter.orgs))
         .among("kind", filter.kind.iter().map(String::as_str))
         .equal("actor", filter.actor.as_deref())
-        .equal("confirmation", filter.confirmation.as_ref().map(|id| id.as_str()))
-        .equal("job", filter.job.as_ref().map(|id| id.as_str()))
+        .equal(
+            "confirmation",
+            filter.confirmation.as_ref().map(ConfirmationId::as_str),
+        )
+        .equal("job", filter.job.as_ref().map(JobId::as_str))
         .equal("channel", filter.channel.as_deref())
         .within("at", filter.since.map(|at| at.0), filter.until.map(|at| at.0));
     if let Some(cursor) = &filter.cursor {

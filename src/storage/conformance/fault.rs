@@ -5,7 +5,7 @@ use crate::confirmation::decide::Ruling;
 use crate::confirmation::expire::Expire;
 use crate::delivery::{Errand, OutboxItem};
 use crate::ids::OutboxId;
-use crate::storage::{Touches, Transaction, Workspace};
+use crate::storage::{ConfirmationFilter, Touches, Transaction, Workspace};
 
 /// Its code panics, after it changed something.
 struct Panics(ConfirmationId);
@@ -160,7 +160,7 @@ pub(super) async fn a_row_that_makes_no_sense_does_not_stop_the_others(place: &P
     let page = place
         .store
         .read()
-        .confirmations(&Default::default())
+        .confirmations(&ConfirmationFilter::default())
         .await
         .expect("a page");
     assert_eq!(page.items.len(), 1, "the list goes on without it");

@@ -59,7 +59,7 @@ pub(super) async fn old_callbacks_are_forgotten(place: &Place) {
         matches!(again.ruling, crate::confirmation::decide::Ruling::Replayed(_))
     };
     assert!(remembered().await);
-    place.advance(Duration::from_secs(120 + 3600)).await;
+    place.advance(Duration::from_mins(62)).await;
     place.tidied().await;
     assert!(
         !remembered().await,

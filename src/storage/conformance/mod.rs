@@ -132,7 +132,7 @@ impl Default for Ask {
             call: None,
             args: r#"{"amount":120}"#.to_owned(),
             quorum: 1,
-            timeout: Duration::from_secs(120),
+            timeout: Duration::from_mins(2),
             join: false,
             job: None,
             cards: 1,

@@ -111,7 +111,9 @@ async fn play(place: &Place, operations: &[Operation]) {
                     place.advance(Duration::from_secs(*seconds)).await;
                 }
                 Operation::Sweep => {
-                    model.iter_mut().for_each(|request| request.expire(now));
+                    for request in &mut model {
+                        request.expire(now);
+                    }
                     running.push(Box::pin(async {
                         place.store.run(Expire { limit: 100 }).await.expect("sweep");
                     }));

@@ -5,6 +5,7 @@ use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _};
 
 use super::*;
+use crate::ids::SystemIds;
 use crate::storage::{ClockOffset, open};
 
 /// When every test begins: 2026-01-01T00:00:00Z.
@@ -32,7 +33,7 @@ pub(super) struct Place {
 
 impl Place {
     pub(super) async fn sqlite() -> Self {
-        let name = format!("gatepost-{}", uuid::Uuid::now_v7().simple());
+        let name = format!("gatepost-{}", SystemIds.fresh());
         let folder = std::env::temp_dir().join(name);
         std::fs::create_dir(&folder).expect("a folder");
         let path = folder.join("gatepost.db");
@@ -240,7 +241,7 @@ impl Base {
     fn fresh_postgres() -> Self {
         Self::Postgres {
             maintenance: maintenance(),
-            database: format!("gatepost_{}", uuid::Uuid::now_v7().simple()),
+            database: format!("gatepost_{}", SystemIds.fresh()),
         }
     }
 

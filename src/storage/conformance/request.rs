@@ -163,9 +163,9 @@ pub(super) async fn a_late_decision_and_the_sweeper_agree(place: &Place) {
         let late = round % 2 == 0;
         let at = dossier.confirmation.expires_at.0 - if late { 0 } else { room };
         place.set(UtcMillis(at)).await;
-        let (sweeper, decider) = (place.store.clone(), place.store.clone());
+        let (one, other) = (place.store.clone(), place.store.clone());
         let decide = decide(&id, "dana", Decision::Approve);
-        let (swept, decided) = tokio::join!(sweeper.run(Expire { limit: 100 }), decider.run(decide));
+        let (swept, decided) = tokio::join!(one.run(Expire { limit: 100 }), other.run(decide));
         let (swept, decided) = (swept.expect("sweep"), decided.expect("decide"));
         let status = place.dossier(&id).await.confirmation.state.status();
         if late {
@@ -235,7 +235,7 @@ pub(super) async fn a_permit_is_consumed_once_under_sixteen_racers(place: &Place
     assert!(
         answers
             .iter()
-            .flat_map(|answer| answer.as_ref().err())
+            .filter_map(|answer| answer.as_ref().err())
             .all(|why| *why == NotGranted::AlreadyConsumed)
     );
     let stored = place.dossier(&id).await;
@@ -261,7 +261,7 @@ pub(super) async fn a_permit_is_bound_to_the_digest_and_to_its_time(place: &Plac
         .await
         .expect("run");
     assert_eq!(changed, Err(NotGranted::ArgsChanged));
-    place.advance(Duration::from_secs(3600)).await;
+    place.advance(Duration::from_hours(1)).await;
     let late = place
         .store
         .run(consume(place, &id, ask.digest()))

@@ -8,7 +8,7 @@ use crate::ids::{OutboxId, WorkerId};
 use crate::job::{JobStatus, Lease, WaitReason};
 use crate::storage::{Touches, Transaction, Workspace};
 
-const LEASE: Duration = Duration::from_secs(60);
+const LEASE: Duration = Duration::from_mins(1);
 
 /// Puts a job into the store as it is.
 pub(super) struct Submit(pub(super) Job);

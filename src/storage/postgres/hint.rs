@@ -78,16 +78,15 @@ async fn tell_once(
     options: &PgConnectOptions,
     own: &AtomicI32,
 ) -> Result<(), sqlx::Error> {
-    let telling = match connection {
-        Some(telling) => telling,
-        None => {
-            let mut fresh = connect(options).await?;
-            own.store(
-                sqlx::query_scalar(WHO).fetch_one(&mut fresh).await?,
-                Ordering::SeqCst,
-            );
-            connection.insert(fresh)
-        }
+    let telling = if let Some(telling) = connection {
+        telling
+    } else {
+        let mut fresh = connect(options).await?;
+        own.store(
+            sqlx::query_scalar(WHO).fetch_one(&mut fresh).await?,
+            Ordering::SeqCst,
+        );
+        connection.insert(fresh)
     };
     telling.execute(TELL).await.map(drop)
 }

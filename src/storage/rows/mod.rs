@@ -38,7 +38,7 @@ macro_rules! row {
             /// Inserts the rows of the JSON array `$1` (SQLite).
             pub(in crate::storage) const SQLITE_INSERT: &str = concat!(
                 "INSERT INTO ", $table, " (", stringify!($first), $(", ", stringify!($column),)* ") SELECT value->>'",
-                stringify!($first), "'", $(", value->>'", stringify!($column), "'",)* " FROM json_each($1) WHERE true"
+                stringify!($first), "'", $(", value->>'", stringify!($column), "'",)* " FROM jsonb_each($1) WHERE true"
             );
             /// Inserts the rows of the JSON array `$1` (PostgreSQL).
             pub(in crate::storage) const POSTGRES_INSERT: &str = concat!(
@@ -160,16 +160,16 @@ impl Site {
 
 /// Reads a row's JSON object; the table is named when it has the wrong columns.
 pub(super) fn parse<R: DeserializeOwned>(table: &'static str, body: &str) -> Result<R, StoreError> {
-    serde_json::from_str(body).map_err(|_| Site::new(table, &id_of(body)).fault("columns"))
+    serde_json::from_str(body).map_err(|_| Site::new(table, "?").fault("columns"))
 }
 
-/// The id inside a row's JSON object, for logs and errors only.
-pub(super) fn id_of(body: &str) -> String {
-    #[derive(Deserialize)]
-    struct Named {
-        id: String,
+/// Reads what the database gave of one kind: one row's JSON object, or an array of many. That the columns are there and of
+/// their types is the schema's promise; what they mean is each row's own matter.
+pub(super) fn parse_all<R: DeserializeOwned>(table: &'static str, body: &str) -> Result<Vec<R>, StoreError> {
+    if body.starts_with('[') {
+        return serde_json::from_str(body).map_err(|_| Site::new(table, "?").fault("columns"));
     }
-    serde_json::from_str::<Named>(body).map_or_else(|_| "?".to_owned(), |named| named.id)
+    Ok(vec![parse(table, body)?])
 }
 
 /// Spells a value of ours as JSON text. What is given here has string keys only, so it cannot fail; were it to, the empty text

@@ -15,7 +15,8 @@ use crate::storage::rows::work::{JobRow, OutboxRow};
 use crate::storage::wanted::Wanted;
 use crate::storage::{Loaded, StoreError, Touches};
 
-/// `$1` is a JSON object with the lists of [`Wanted`]. The writer is alone, so nothing needs a lock of its own.
+/// `$1` is a JSON object with the lists of [`Wanted`]; what comes back is one JSON array for each kind of row, since handing
+/// over a row costs more than reading it. The writer is alone, so nothing needs a lock of its own.
 static LOAD: LazyLock<String> = LazyLock::new(|| {
     format!(
         "WITH request(id) AS MATERIALIZED (
@@ -45,13 +46,13 @@ static LOAD: LazyLock<String> = LazyLock::new(|| {
            UNION SELECT confirmation.org FROM request CROSS JOIN confirmation ON confirmation.id = request.id
            UNION SELECT job.org FROM work CROSS JOIN job ON job.id = work.id
          )
-         SELECT 'confirmation', {confirmation} FROM request CROSS JOIN confirmation ON confirmation.id = request.id
-         UNION ALL SELECT 'vote', {vote} FROM request CROSS JOIN vote ON vote.confirmation = request.id
-         UNION ALL SELECT 'delivery', {delivery} FROM request CROSS JOIN delivery ON delivery.confirmation = request.id
-         UNION ALL SELECT 'outbox', {outbox} FROM errand CROSS JOIN outbox ON outbox.id = errand.id
-         UNION ALL SELECT 'job', {job} FROM work CROSS JOIN job ON job.id = work.id
-         UNION ALL SELECT 'chain_head', {head} FROM chain CROSS JOIN chain_head ON chain_head.org = chain.org
-         UNION ALL SELECT 'replay', {replay} FROM json_each($1, '$.replays') AS wanted CROSS JOIN replay
+         SELECT 'confirmation', json_group_array({confirmation}) FROM request CROSS JOIN confirmation ON confirmation.id = request.id
+         UNION ALL SELECT 'vote', json_group_array({vote}) FROM request CROSS JOIN vote ON vote.confirmation = request.id
+         UNION ALL SELECT 'delivery', json_group_array({delivery}) FROM request CROSS JOIN delivery ON delivery.confirmation = request.id
+         UNION ALL SELECT 'outbox', json_group_array({outbox}) FROM errand CROSS JOIN outbox ON outbox.id = errand.id
+         UNION ALL SELECT 'job', json_group_array({job}) FROM work CROSS JOIN job ON job.id = work.id
+         UNION ALL SELECT 'chain_head', json_group_array({head}) FROM chain CROSS JOIN chain_head ON chain_head.org = chain.org
+         UNION ALL SELECT 'replay', json_group_array({replay}) FROM json_each($1, '$.replays') AS wanted CROSS JOIN replay
              ON app_kind = wanted.value->>0 AND app_id = wanted.value->>1 AND press = wanted.value->>2",
         confirmation = ConfirmationRow::SQLITE,
         vote = VoteRow::SQLITE,
@@ -104,12 +105,12 @@ pub(super) async fn load(
             .jobs
             .extend(due.runnable.iter().chain(&due.stranded).cloned());
         if !due.stranded.is_empty() {
-            let waited = sqlx::query_scalar::<_, String>(WAITED_FOR)
+            let requests = sqlx::query_scalar::<_, String>(WAITED_FOR)
                 .bind(spell(&due.stranded))
                 .fetch_all(&mut *connection)
                 .await
                 .map_err(|error| fault(&error))?;
-            wanted.confirmations.extend(waited);
+            wanted.confirmations.extend(requests);
         }
         let rows = rows(connection, &wanted).await?;
         let gathered = gather(touches, now, &rows, &due)?;

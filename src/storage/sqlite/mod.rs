@@ -32,6 +32,9 @@ const STATEMENTS: usize = 64;
 /// Pages in the log before a commit moves them into the file: rarely, since it costs the commit that does it.
 const CHECKPOINT_PAGES: &str = "4000";
 
+/// The writer's page cache, in KiB as SQLite spells it: the open requests and the ends of all indexes fit.
+const CACHE: &str = "-32768";
+
 /// Opens the file, creating it at the first start, brings its schema up to date and starts the writer.
 pub(super) async fn open(path: &Path, settings: &Settings, tasks: &Tasks) -> Result<Store, OpenError> {
     let lock = file::claim(path)?;
@@ -75,6 +78,7 @@ fn writing(path: &Path) -> SqliteConnectOptions {
         .busy_timeout(BUSY)
         .statement_cache_capacity(STATEMENTS)
         .pragma("wal_autocheckpoint", CHECKPOINT_PAGES)
+        .pragma("cache_size", CACHE)
         .pragma("trusted_schema", "OFF")
         .thread_name(|_| "gatepost-sqlite-writer".to_owned())
         .disable_statement_logging()

@@ -23,7 +23,7 @@ const CHANGE_CONFIRMATIONS: &str = "UPDATE confirmation SET
       value->>'decided_at' AS decided_at, value->>'permit' AS permit, value->>'consumed_at' AS consumed_at,
       value->>'woken_at' AS woken_at, value->>'resumed_at' AS resumed_at, value->>'executed_at' AS executed_at,
       value->>'outcome' AS outcome, value->>'revision' AS revision, value->>'edition' AS edition, value->>'version' AS version
-    FROM json_each($1)) AS new
+    FROM jsonb_each($1)) AS new
   WHERE confirmation.id = new.id AND confirmation.version = new.stored AND CASE
     WHEN NOT new.settles THEN confirmation.status = new.status
     WHEN new.status = 'expired' THEN confirmation.status = 'pending' AND confirmation.expires_at <= $2
@@ -37,12 +37,12 @@ const CHANGE_JOBS: &str = "UPDATE job SET
     memory = new.body->>'memory', priority = new.body->>'priority', attempts = new.body->>'attempts',
     run_at = new.body->>'run_at', due_at = new.body->>'due_at', fence = new.body->>'fence',
     updated_at = new.body->>'updated_at', version = new.body->>'version'
-  FROM (SELECT value->>'id' AS id, value->>'stored' AS stored, value AS body FROM json_each($1)) AS new
+  FROM (SELECT value->>'id' AS id, value->>'stored' AS stored, value AS body FROM jsonb_each($1)) AS new
   WHERE job.id = new.id AND job.version = new.stored";
 const CHANGE_DELIVERIES: &str = "UPDATE delivery SET
     state = new.body->>'state', nonce = new.body->>'nonce', token_hash = new.body->>'token_hash',
     approvable = new.body->>'approvable', standing = new.body->>'standing', error = new.body->>'error'
-  FROM (SELECT value->>'id' AS id, value AS body FROM json_each($1)) AS new
+  FROM (SELECT value->>'id' AS id, value AS body FROM jsonb_each($1)) AS new
   WHERE delivery.id = new.id";
 const REMOVE_OUTBOX: &str = "DELETE FROM outbox WHERE id IN (SELECT value FROM json_each($1))";
 static PUT_OUTBOX: LazyLock<String> =
