@@ -23,6 +23,9 @@ pub mod page;
 pub mod request;
 pub mod session;
 
+#[cfg(test)]
+mod console_tests;
+
 pub use once::OneTime;
 use page::Pages;
 use session::{Session, Sessions};

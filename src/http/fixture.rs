@@ -261,7 +261,7 @@ impl Bench {
             tokens: tokens(),
             names: Names::new(&[HOST.parse().expect("an address")], None),
             public_url: None,
-            desk: None,
+            desk: Some(Arc::new(super::v1::job::job_tests::OnePiece)),
             console: Some(Console::new(Some(one_time)).expect("templates")),
             metrics: Some(
                 crate::telemetry::metrics::recorder()

@@ -15,6 +15,9 @@ pub mod list;
 pub mod show;
 pub mod submit;
 
+#[cfg(test)]
+pub(crate) mod job_tests;
+
 /// What the API needs of whoever runs jobs: which pieces there are, and what stands in the memory of a run.
 pub trait Desk: Send + Sync {
     /// The movement in which a piece starts; `None` when there is no such piece.

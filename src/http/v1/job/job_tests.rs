@@ -1,0 +1,122 @@
+//! Jobs over HTTP, over a real store, with a desk that knows one piece.
+
+use serde_json::{Value, json};
+
+use super::Desk;
+use crate::http::fixture::Bench;
+use crate::job::Job;
+use crate::job::answer::{Hear, NoQuestion, Reply};
+
+/// A desk with one piece.
+pub struct OnePiece;
+
+impl Desk for OnePiece {
+    fn entrance(&self, piece: &str) -> Option<String> {
+        (piece == "pay-invoice").then(|| "start".to_owned())
+    }
+
+    fn hear(&self) -> Hear {
+        |memory: &str, _: &Reply| -> Result<String, NoQuestion> { Ok(memory.to_owned()) }
+    }
+
+    fn question(&self, _: &Job) -> Option<String> {
+        None
+    }
+}
+
+async fn submit(bench: &Bench) -> Value {
+    let body = json!({ "piece": "pay-invoice", "input": "Pay 4711", "requester": "mira" });
+    let heard = bench.post("/api/jobs", "agent", body).await;
+    assert_eq!(heard.status, 201, "{}", heard.text);
+    heard.json()
+}
+
+#[tokio::test]
+async fn a_submitted_job_has_its_documented_shape() {
+    let bench = Bench::new().await;
+    let job = submit(&bench).await;
+    let id = job["id"].as_str().unwrap();
+    assert_eq!(
+        job,
+        json!({
+            "id": id, "piece": "pay-invoice", "status": "queued", "wait_reason": null, "movement": "start",
+            "resume_movement": null, "confirmation_ids": [], "parent_id": null, "result": null, "error": null,
+            "created_at": "2026-01-31T12:00:00.000Z", "updated_at": "2026-01-31T12:00:00.000Z",
+        })
+    );
+    let path = format!("/api/jobs/{id}");
+    for token in ["agent", "dana", "auditor"] {
+        assert_eq!(bench.get(&path, token).await.json(), job, "{token}");
+        let list = bench.get("/api/jobs?status=queued", token).await.json();
+        assert_eq!(list["items"], json!([job]), "{token}");
+    }
+    for token in ["other", "stranger", "gus"] {
+        assert_eq!(bench.get(&path, token).await.code(), "not_found", "{token}");
+        assert_eq!(
+            bench.get(&format!("{path}/events"), token).await.code(),
+            "not_found"
+        );
+        assert_eq!(bench.get("/api/jobs", token).await.json()["items"], json!([]));
+        let heard = bench.post(&format!("{path}/cancel"), token, json!({})).await;
+        assert_eq!(heard.code(), "not_found", "{token}");
+        let heard = bench
+            .post(&format!("{path}/answer"), token, json!({ "answer": "x" }))
+            .await;
+        assert_eq!(heard.code(), "not_found", "{token}");
+    }
+}
+
+#[tokio::test]
+async fn what_cannot_be_submitted_is_named() {
+    let bench = Bench::new().await;
+    for (body, code) in [
+        (json!({ "piece": "other", "input": "x" }), "unknown_piece"),
+        (json!({ "piece": "pay-invoice" }), "invalid_request"),
+        (json!({ "piece": "pay-invoice", "input": 7 }), "invalid_request"),
+        (
+            json!({ "piece": "pay-invoice", "input": "x", "parent_id": "job_1" }),
+            "invalid_request",
+        ),
+    ] {
+        assert_eq!(bench.post("/api/jobs", "agent", body).await.code(), code);
+    }
+}
+
+#[tokio::test]
+async fn a_job_that_does_not_wait_takes_no_answer_and_is_cancelled_once() {
+    let bench = Bench::new().await;
+    let job = submit(&bench).await;
+    let path = format!("/api/jobs/{}", job["id"].as_str().unwrap());
+    let answer = json!({ "answer": "done" });
+    for token in ["agent", "dana"] {
+        let heard = bench.post(&format!("{path}/answer"), token, answer.clone()).await;
+        assert_eq!(heard.code(), "not_awaiting_answer");
+    }
+    for _ in 0..2 {
+        let heard = bench.send("POST", &format!("{path}/cancel"), "dana", "").await;
+        assert_eq!(heard.json()["status"], "cancelled");
+    }
+}
+
+#[tokio::test]
+async fn the_stream_tells_every_change_until_the_end() {
+    let bench = Bench::new().await;
+    let job = submit(&bench).await;
+    let path = format!("/api/jobs/{}", job["id"].as_str().unwrap());
+    let events = format!("{path}/events");
+    let listening = bench.get(&events, "agent");
+    let cancelling = async {
+        tokio::task::yield_now().await;
+        bench.send("POST", &format!("{path}/cancel"), "agent", "").await
+    };
+    let (heard, _) = tokio::join!(listening, cancelling);
+    assert_eq!(heard.headers["content-type"], "text/event-stream");
+    let told: Vec<_> = heard
+        .text
+        .lines()
+        .filter_map(|line| line.strip_prefix("data: "))
+        .collect();
+    let last: Value = serde_json::from_str(told.last().expect("an event")).unwrap();
+    assert_eq!(last["status"], "cancelled");
+    assert!(heard.text.contains("event: job"));
+}
