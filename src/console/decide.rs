@@ -18,7 +18,7 @@ pub async fn act(
     id: Result<RequestId, Problem>,
     form: Form,
 ) -> Result<Response, Response> {
-    form.check(&api, &session)?;
+    form.check(&session).map_err(|problem| refusal(&api, problem))?;
     let RequestId(id) = id.map_err(|problem| refusal(&api, problem))?;
     let decision = match form.field("decision") {
         "approve" => Decision::Approve,

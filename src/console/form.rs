@@ -2,7 +2,7 @@
 
 use axum::extract::{FromRequest, Request};
 use axum::http::header;
-use axum::response::{IntoResponse, Response};
+use axum::response::Response;
 use url::form_urlencoded;
 
 use super::refusal;
@@ -55,15 +55,14 @@ impl Form {
     }
 
     /// Refuses a form that no page of this session sent.
-    pub fn check(&self, api: &Api, session: &Session) -> Result<(), Response> {
+    pub fn check(&self, session: &Session) -> Result<(), Problem> {
         if session.sent(self.field("csrf")) {
             Ok(())
         } else {
-            let problem = Problem::forbidden(
+            Err(Problem::forbidden(
                 "wrong_form",
                 "The form is not from this session. Open the page again.",
-            );
-            Err(refusal(api, problem).into_response())
+            ))
         }
     }
 }

@@ -88,7 +88,7 @@ pub async fn leave(
     parts: Parts,
     form: Form,
 ) -> Result<Response, Response> {
-    form.check(&api, &session)?;
+    form.check(&session).map_err(|problem| refusal(&api, problem))?;
     if let (Some(console), Some(value)) = (api.console(), session::cookie(&parts, session::name(&api))) {
         console.sessions().end(value);
     }

@@ -137,6 +137,6 @@ pub fn refusal(api: &Api, problem: Problem) -> Response {
         api,
         status,
         code.title(),
-        problem.detail().unwrap_or("Nothing was changed."),
+        problem.into_detail().as_deref().unwrap_or("Nothing was changed."),
     )
 }

@@ -21,23 +21,35 @@ use crate::ids::Ids;
 
 /// A one-time address that was not used yet. Clones share it.
 #[derive(Debug, Clone)]
-pub struct OneTime(Arc<Mutex<Option<([u8; 32], Operator)>>>);
+pub struct OneTime(Arc<Mutex<Option<Waiting>>>);
+
+/// Who waits behind it.
+#[derive(Debug)]
+struct Waiting {
+    hash: [u8; 32],
+    operator: Operator,
+}
 
 impl OneTime {
     /// An address for this operator; the second value is its last segment, to be shown once.
     pub fn new(operator: Operator, ids: &dyn Ids) -> (Self, String) {
         let value = secret(ids);
         let hash = Sha256::digest(&value).into();
-        (Self(Arc::new(Mutex::new(Some((hash, operator))))), value)
+        (
+            Self(Arc::new(Mutex::new(Some(Waiting { hash, operator })))),
+            value,
+        )
     }
 
     /// Uses it up.
     fn redeem(&self, value: &str) -> Option<Operator> {
         let given: [u8; 32] = Sha256::digest(value).into();
         let mut place = self.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let right = place.as_ref().is_some_and(|(hash, _)| same_bytes(hash, &given));
+        let right = place
+            .as_ref()
+            .is_some_and(|waiting| same_bytes(&waiting.hash, &given));
         if right {
-            place.take().map(|(_, operator)| operator)
+            place.take().map(|waiting| waiting.operator)
         } else {
             None
         }

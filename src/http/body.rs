@@ -58,7 +58,7 @@ impl BodyBudget {
 #[derive(Debug)]
 pub struct Held {
     bytes: Vec<u8>,
-    _share: Vec<OwnedSemaphorePermit>,
+    shares: Vec<OwnedSemaphorePermit>,
 }
 
 impl Held {
@@ -104,9 +104,9 @@ async fn collect(budget: &BodyBudget, body: Body, limit: usize) -> Result<Held, 
     let mut stream = body.into_data_stream();
     let mut held = Held {
         bytes: Vec::new(),
-        _share: Vec::new(),
+        shares: Vec::new(),
     };
-    let mut shares = 0;
+    let mut taken = 0;
     while let Some(chunk) = stream.next().await {
         let chunk: Bytes = chunk.map_err(|_| Problem::invalid("the body broke off"))?;
         if held.bytes.len() + chunk.len() > limit {
@@ -114,13 +114,13 @@ async fn collect(budget: &BodyBudget, body: Body, limit: usize) -> Result<Held, 
         }
         held.bytes.extend_from_slice(&chunk);
         let needed = held.bytes.len().div_ceil(1024);
-        if needed > shares {
-            let more = u32::try_from(needed - shares).unwrap_or(u32::MAX);
+        if needed > taken {
+            let more = u32::try_from(needed - taken).unwrap_or(u32::MAX);
             let share = Arc::clone(&budget.memory)
                 .try_acquire_many_owned(more)
                 .map_err(|_| Problem::new(Code::Overloaded).retry_after(1))?;
-            held._share.push(share);
-            shares = needed;
+            held.shares.push(share);
+            taken = needed;
         }
     }
     Ok(held)

@@ -39,8 +39,8 @@ pub async fn handle(
         .ok()
         .and_then(|mut query| query.text("hold"));
     let body = match body::read(api.budget(), &parts.headers, body, MAX_BODY).await {
-        // Its share of the budget is free again: who waits for people for hours must not hold it.
-        Ok(held) => Ok(held.into_bytes()),
+        // Its share of the budget is free again: who waits for people for hours must not keep it.
+        Ok(read) => Ok(read.into_bytes()),
         Err(problem) if problem.code() == Code::BodyTooLarge => Err(BodyFailure::TooLarge),
         Err(problem) if problem.code() == Code::Overloaded => return Err(problem),
         Err(_) => Err(BodyFailure::Broken),

@@ -684,10 +684,10 @@ async fn the_audit_log_is_listed_verified_and_exported() {
             (&json!(false), &json!(what))
         );
     }
-    let heard = bench
+    let other = bench
         .get(&format!("/api/audit/verify?head=globex:1:{head}"), "auditor")
         .await;
-    assert_eq!(heard.code(), "invalid_request");
+    assert_eq!(other.code(), "invalid_request");
     let export = bench.get("/api/audit/export", "auditor").await;
     assert_eq!(export.headers[header::CONTENT_TYPE], "application/x-ndjson");
     let lines: Vec<Value> = export

@@ -165,8 +165,8 @@ impl Problem {
     }
 
     /// The words about this occurrence.
-    pub fn detail(&self) -> Option<&str> {
-        self.detail.as_deref()
+    pub fn into_detail(self) -> Option<Cow<'static, str>> {
+        self.detail
     }
 
     /// A malformed request.

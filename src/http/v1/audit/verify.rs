@@ -59,8 +59,8 @@ pub async fn handle(
         for event in &page.items {
             let checked = checker.take(event).and_then(|()| {
                 // A head in the middle of what stands now must name the same event.
-                let here = heads.iter().filter(|head| head.seq == event.seq);
-                here.map(|head| checker.end(head)).collect::<Result<(), _>>()
+                let mut named = heads.iter().filter(|head| head.seq == event.seq);
+                named.try_for_each(|head| checker.end(head))
             });
             if let Err(fault) = checked {
                 bad = Some(fault);

@@ -16,7 +16,9 @@ impl Throttle {
         let mut last = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         match last.get(name) {
             // A clock that went back must not lock it for ever.
-            Some(then) if *then <= now && now.since(*then) < every => Err(every - now.since(*then)),
+            Some(then) if *then <= now && now.since(*then) < every => {
+                Err(every.saturating_sub(now.since(*then)))
+            }
             _ => {
                 last.insert(name.to_owned(), now);
                 Ok(())

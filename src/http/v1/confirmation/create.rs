@@ -21,7 +21,7 @@ use crate::http::v1::confirmation::decided;
 
 /// The verdict and where the request stands. Members that hold nothing are `null`.
 #[derive(Debug, Serialize)]
-pub struct Verdict {
+pub struct GateAnswer {
     verdict: &'static str,
     confirmation_id: Option<String>,
     status: Option<Status>,
@@ -37,7 +37,7 @@ pub async fn handle(
     State(api): State<Api>,
     agent: Agent,
     members: Members,
-) -> Result<Json<Verdict>, Problem> {
+) -> Result<Json<GateAnswer>, Problem> {
     let (question, wait) = question(members)?;
     let gatekeeper = api.gatekeeper();
     let mut dossier = match gatekeeper.ask(&agent.caller, question).await? {
@@ -95,11 +95,11 @@ fn plain(
     denial: Option<(DenyReason, String)>,
     rule: Option<String>,
     args_digest: Digest,
-) -> Verdict {
+) -> GateAnswer {
     let (code, reason) = denial.map_or((None, None), |(code, message)| {
         (Some(code.code()), Some(format!("{message} {}", code.advice())))
     });
-    Verdict {
+    GateAnswer {
         verdict,
         confirmation_id: None,
         status: None,
@@ -112,7 +112,7 @@ fn plain(
 }
 
 /// The verdict of a request, wherever it stands.
-pub fn standing(dossier: &Dossier, roll: &Roll, now: UtcMillis) -> Verdict {
+pub fn standing(dossier: &Dossier, roll: &Roll, now: UtcMillis) -> GateAnswer {
     let row = &dossier.confirmation;
     let denial = denial(dossier, now);
     let verdict = match (row.state.status(), denial) {
@@ -120,7 +120,7 @@ pub fn standing(dossier: &Dossier, roll: &Roll, now: UtcMillis) -> Verdict {
         (Status::Approved, None) => "allow",
         (_, None) => "pending",
     };
-    Verdict {
+    GateAnswer {
         verdict,
         confirmation_id: Some(row.id.to_string()),
         status: Some(row.state.status()),
