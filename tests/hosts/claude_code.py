@@ -40,12 +40,12 @@ class Case:
             entry["onFailure"] = on_failure
         return {**entry, "timeout": 86400}
 
-    def start(self, model, hook, url, token=gates.AGENT):
+    def start(self, model, hook, url, token=gates.AGENT, more=()):
         """Starts it; nothing of this machine's own configuration is seen by it."""
         settings = self.folder / "settings.json"
         settings.write_text(json.dumps({"hooks": {"PreToolUse": [{"matcher": "*", "hooks": [hook]}]}}))
         home = self.folder / "home"
-        (home / "config").mkdir(parents=True)
+        (home / "config").mkdir(parents=True, exist_ok=True)
         environment = {
             "PATH": os.environ["PATH"],
             "HOME": str(home),
@@ -62,15 +62,15 @@ class Case:
             "GATEPOST_TOKEN": token,
         }
         words = [self.claude, "-p", "Do it.", "--output-format", "json", "--model", "claude-sonnet-4-5"]
-        words += ["--settings", str(settings), "--allowedTools", "Bash"]
+        words += ["--settings", str(settings), "--allowedTools", "Bash", *more]
         with open(self.folder / "output.txt", "ab") as output:
             return subprocess.Popen(
                 words, cwd=self.folder, env=environment, stdin=subprocess.DEVNULL, stdout=output, stderr=output
             )
 
-    def run(self, model, hook, url, token=gates.AGENT, meanwhile=None):
+    def run(self, model, hook, url, token=gates.AGENT, meanwhile=None, more=()):
         """Runs it to its end, with something else beside it."""
-        child = self.start(model, hook, url, token)
+        child = self.start(model, hook, url, token, more)
         beside = threading.Thread(target=meanwhile, daemon=True) if meanwhile else None
         if beside:
             beside.start()
@@ -83,6 +83,10 @@ class Case:
             beside.join(timeout=30)
         if not model.results:
             raise AssertionError("the tool was never called:\n" + (self.folder / "output.txt").read_text())
+
+    def session(self):
+        """The session of the last run."""
+        return json.loads((self.folder / "output.txt").read_text().splitlines()[-1])["session_id"]
 
     def ran(self):
         """How often the tool ran."""
@@ -169,6 +173,18 @@ def soft_park(case, gate, way):
             assert statuses == ["pending", "approved"], f"a third call is a new question: {statuses}"
 
 
+def resumed(case, gate, way):
+    """Approved after Claude Code had ended: the session is resumed, the same call is made again and runs."""
+    with gate, Model(case.touch) as model:
+        hook = case.hook(way, gate.url, query="?hold=2", deadline=2)
+        case.run(model, hook, gate.url)
+        expect(case, model, 0, "[pending]")
+        gate.respond("approve")
+        model.steps = (case.touch, case.touch)
+        case.run(model, hook, gate.url, more=("--resume", case.session()))
+        expect(case, model, 1)
+
+
 def stopped(case, gate, way):
     """No server: the command denies; the HTTP hook blocks where the host honours onFailure."""
     with Model(case.touch) as model:
@@ -222,6 +238,7 @@ CASES = [
     unknown_host,
     slow,
     soft_park,
+    resumed,
     stopped,
     restarted,
     killed,
