@@ -11,7 +11,7 @@ use crate::host::{Asking, CALL_HEADER, HookVerdict, Host, PENDING_HEADER};
 use crate::ids::ConfirmationId;
 
 /// An answer is allowed to come this much after the hold.
-const SLACK: Duration = Duration::from_secs(10);
+const MARGIN: Duration = Duration::from_secs(10);
 const CONNECT: Duration = Duration::from_secs(5);
 /// How long nobody waits for more than needed: events that need no answer, and withdrawals.
 const ASIDE: Duration = Duration::from_secs(2);
@@ -102,7 +102,7 @@ impl Server {
         hold: Duration,
         pending: Option<&ConfirmationId>,
     ) -> Result<Reply, Trouble> {
-        let mut request = self.hook(body.to_vec(), hold).timeout(hold + SLACK);
+        let mut request = self.hook(body.to_vec(), hold).timeout(hold + MARGIN);
         if let Some(id) = pending {
             request = request.header(PENDING_HEADER, id.as_str());
         }
