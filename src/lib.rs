@@ -6,6 +6,7 @@
 //! - [`confirmation`]: the request that a person must decide; each moment of its life is a file.
 //! - [`audit`]: what happened, chained.
 //! - [`job`]: the durable agent run that parks on a request and resumes from it.
+//! - [`agent`]: the loop that asks a model and runs its calls, as far as the gate lets it.
 //! - [`delivery`]: cards and the outbox.
 //! - [`gatekeeper`]: what callers may do, whatever they come through: ask, wait, decide, consume.
 //! - [`host`]: the dialects of agent hosts on top of the gatekeeper.
@@ -17,6 +18,7 @@
 //! - [`cli`]: the command line.
 //! - [`clock`], [`ids`], [`lifecycle`]: time, chance and tasks as parameters.
 
+pub mod agent;
 pub mod app;
 pub mod audit;
 pub mod callback;

@@ -32,7 +32,7 @@ pub mod secret;
 mod secret_source;
 pub mod server;
 pub mod server_key;
-mod shown;
+pub mod shown;
 pub mod source;
 pub mod storage;
 pub mod yaml;

@@ -151,6 +151,12 @@ impl Gatekeeper {
         }
     }
 
+    /// What policy would say, without asking anybody and without a trace.
+    pub fn foresee(&self, caller: &Caller, question: &Question) -> Effect {
+        let known_person = !self.persons(caller, question).is_empty();
+        self.judge(caller, question, known_person).effect
+    }
+
     fn denial(
         &self,
         caller: &Caller,

@@ -37,7 +37,9 @@ pub struct Answer {
     /// Who answers: an operator, or the job's own token for `user_input` only.
     pub by: By,
     /// What is said. For `outcome_unknown` it is `done` or `not_done`.
-    pub answer: Opening,
+    pub answer: String,
+    /// The same, for the audit log.
+    pub shown: Option<Opening>,
     /// Puts it into the memory.
     pub hear: Hear,
 }
@@ -108,7 +110,7 @@ impl Transaction for Answer {
             Draft::new(&org, "job.answered", self.by.actor())
                 .of_job(&self.job)
                 .with("reason", reason)
-                .with_private("answer", Some(self.answer.clone())),
+                .with_private("answer", self.shown.clone()),
         );
         workspace.audit(Draft::new(&org, "job.resumed", Actor::System).of_job(&self.job));
         workspace
@@ -119,7 +121,7 @@ impl Transaction for Answer {
 
 impl Answer {
     fn reply(&self, reason: WaitReason) -> Option<Reply> {
-        let text = self.answer.value.trim();
+        let text = self.answer.trim();
         match (reason, text) {
             (WaitReason::OutcomeUnknown, "done") => Some(Reply::Outcome { done: true }),
             (WaitReason::OutcomeUnknown, "not_done") => Some(Reply::Outcome { done: false }),

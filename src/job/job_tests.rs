@@ -52,6 +52,7 @@ fn park(hold: &Hold, requests: &[ConfirmationId]) -> Park {
         },
         resume_movement: "start".to_owned(),
         remembered: remembered("{\"parked\":1}", requests),
+        asks: None,
     }
 }
 
@@ -86,7 +87,8 @@ fn answer(world: &World, id: &JobId, by: By, text: &str) -> Answer {
         job: id.clone(),
         org: org(),
         by,
-        answer: Opening::new(text, &*world.ids),
+        answer: text.to_owned(),
+        shown: Some(Opening::new(text, &*world.ids)),
         hear: |memory, reply| match (memory, reply) {
             ("{\"parked\":1}", Reply::Words(words)) => Ok(format!("heard {words}")),
             ("{\"parked\":1}", Reply::Outcome { done }) => Ok(format!("done {done}")),

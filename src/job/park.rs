@@ -1,7 +1,7 @@
 //! Parking: the run gives its worker back and waits as a row. The requests are read again under their locks, so a decision that
 //! came first is never lost.
 
-use crate::audit::{Actor, Draft};
+use crate::audit::{Actor, Draft, Opening};
 use crate::confirmation::Status;
 use crate::ids::{ConfirmationId, JobId};
 use crate::storage::{Touches, Transaction, Workspace};
@@ -37,6 +37,8 @@ pub struct Park {
     pub resume_movement: String,
     /// What it remembers.
     pub remembered: Remembered,
+    /// What it asks, for the audit log.
+    pub asks: Option<Opening>,
 }
 
 /// What came of it.
@@ -88,7 +90,8 @@ impl Transaction for Park {
             Draft::new(&org, "job.parked", Actor::System)
                 .of_job(&self.hold.job)
                 .with("reason", word)
-                .with("waiting_on", open.clone()),
+                .with("waiting_on", open.clone())
+                .with_private("asks", self.asks.clone()),
         );
         workspace.change_job(&self.hold.job, |job| {
             job.state = state;

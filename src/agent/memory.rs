@@ -1,0 +1,323 @@
+//! What a run remembers: the conversation, the calls of the turn and how far each came, and what is counted. It is the whole
+//! truth about the run: a crash at any instant loses nothing that is not here.
+//!
+//! A call stands together with its result in one value, so no cut through the history can tear them apart.
+
+use std::fmt;
+
+use serde::{Deserialize, Serialize};
+
+use crate::gate::{DenyReason, Digest};
+use crate::ids::{ConfirmationId, PermitId};
+use crate::job::answer::{NoQuestion, Reply};
+
+/// The form of memories that this program writes and reads.
+const VERSION: u32 = 1;
+
+/// See the module.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Memory {
+    version: u32,
+    /// What was said, oldest first.
+    pub history: Vec<Entry>,
+    /// The calls under way; none while the model is to be asked.
+    pub turn: Option<Turn>,
+    /// Replies of the model taken so far.
+    pub replies: u32,
+    /// Replies since the last one that could be acted upon.
+    pub idle: u32,
+    /// Requests that people were asked about.
+    pub cards: u32,
+    /// Questions that the user was asked.
+    pub questions: u32,
+    /// Calls that a person rejected.
+    pub rejected: Vec<Digest>,
+    /// The requests of the last turn in which people were asked, decided or not.
+    pub asked: Vec<ConfirmationId>,
+    /// The reply that was that turn.
+    pub asked_in: u32,
+}
+
+/// One contribution to the conversation.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Entry {
+    /// Told to the model: the input, or a note of ours.
+    User(String),
+    /// Said by the model, with the calls it made and what came of each.
+    Model {
+        /// Its words.
+        text: Option<String>,
+        /// Its calls, in order.
+        calls: Vec<Past>,
+    },
+}
+
+/// A call that is over.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Past {
+    /// Its id.
+    pub id: String,
+    /// The tool's name.
+    pub tool: String,
+    /// The arguments, canonical.
+    pub args: String,
+    /// What the model was told.
+    pub result: String,
+}
+
+/// The model's last reply, as long as one of its calls is open.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Turn {
+    /// Its words.
+    pub text: Option<String>,
+    /// Its calls, in order; at least one.
+    pub calls: Vec<Call>,
+}
+
+/// A call of the turn.
+#[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Call {
+    /// Stable for job, turn and place, whatever the model called it: asking again after a crash finds the same request.
+    pub id: String,
+    /// The tool's name, or a stand-in where the model's spelling could not be sent back to it.
+    pub tool: String,
+    /// The arguments, canonical; `{}` where they could not be read.
+    pub args: String,
+    /// How far it came.
+    pub state: CallState,
+}
+
+/// How far a call came.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(tag = "is", rename_all = "snake_case")]
+pub enum CallState {
+    /// Not judged yet.
+    Planned,
+    /// People are asked.
+    Waiting {
+        /// The request.
+        request: ConfirmationId,
+    },
+    /// It may have been sent.
+    Running {
+        /// Its permit, the idempotency key.
+        permit: PermitId,
+        /// The request that permitted it; none when policy did.
+        request: Option<ConfirmationId>,
+    },
+    /// It was sent, or may have been, and its answer is not known.
+    Unsure {
+        /// Its permit.
+        permit: PermitId,
+        /// The request that permitted it.
+        request: Option<ConfirmationId>,
+        /// What an operator said about it.
+        happened: Option<bool>,
+    },
+    /// The user is asked; their words will be the result.
+    Asking {
+        /// The question.
+        question: String,
+    },
+    /// Over: it ran, or it never was a call that could run.
+    Done {
+        /// What the model is told.
+        result: String,
+    },
+    /// Over: it must not run.
+    Denied {
+        /// Why.
+        reason: DenyReason,
+        /// What the model is told.
+        result: String,
+    },
+}
+
+/// A memory that cannot be read. The text holds nothing of it.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum Unreadable {
+    /// It is not in the form this program writes.
+    #[error("the memory of the run cannot be read (line {line}, column {column})")]
+    Malformed {
+        /// Where.
+        line: usize,
+        /// Where.
+        column: usize,
+    },
+    /// Another version of the program wrote it.
+    #[error("the memory of the run is of version {0}, which this program does not know")]
+    Version(u32),
+}
+
+impl Memory {
+    /// The memory of a run that begins.
+    pub fn fresh(input: &str) -> Self {
+        Self {
+            version: VERSION,
+            history: vec![Entry::User(input.to_owned())],
+            turn: None,
+            replies: 0,
+            idle: 0,
+            cards: 0,
+            questions: 0,
+            rejected: Vec::new(),
+            asked: Vec::new(),
+            asked_in: 0,
+        }
+    }
+
+    /// Reads what [`Memory::write`] wrote; `{}` is the memory of a run that has not begun.
+    pub fn read(text: &str, input: &str) -> Result<Self, Unreadable> {
+        if text == "{}" {
+            return Ok(Self::fresh(input));
+        }
+        let malformed = |error: serde_json::Error| Unreadable::Malformed {
+            line: error.line(),
+            column: error.column(),
+        };
+        #[derive(Deserialize)]
+        struct Versioned {
+            version: u32,
+        }
+        let Versioned { version } = serde_json::from_str(text).map_err(malformed)?;
+        if version != VERSION {
+            return Err(Unreadable::Version(version));
+        }
+        serde_json::from_str(text).map_err(malformed)
+    }
+
+    /// The memory as it is stored.
+    pub fn write(&self) -> String {
+        // Strings, numbers and unit-free enums only: there is nothing in it that JSON cannot hold.
+        serde_json::to_string(self).unwrap_or_else(|_| "{}".to_owned())
+    }
+
+    /// People are asked about a call of the current turn.
+    pub(super) fn note_request(&mut self, request: &ConfirmationId) {
+        self.cards = self.cards.saturating_add(1);
+        if self.asked_in != self.replies {
+            self.asked.clear();
+            self.asked_in = self.replies;
+        }
+        self.asked.push(request.clone());
+    }
+
+    /// What the user is asked.
+    pub fn question(&self) -> Option<&str> {
+        self.calls().iter().find_map(|call| match &call.state {
+            CallState::Asking { question } => Some(question.as_str()),
+            _ => None,
+        })
+    }
+
+    /// The calls of the turn.
+    pub fn calls(&self) -> &[Call] {
+        self.turn.as_ref().map_or(&[], |turn| &turn.calls)
+    }
+
+    /// A call of the turn.
+    pub fn call(&self, at: usize) -> Option<&Call> {
+        self.calls().get(at)
+    }
+
+    pub(super) fn set(&mut self, at: usize, state: CallState) {
+        if let Some(call) = self.turn.as_mut().and_then(|turn| turn.calls.get_mut(at)) {
+            call.state = state;
+        }
+    }
+
+    /// The first call of which this holds.
+    pub(super) fn find(&self, holds: impl Fn(&CallState) -> bool) -> Option<usize> {
+        self.calls().iter().position(|call| holds(&call.state))
+    }
+}
+
+impl CallState {
+    /// The request behind the call.
+    pub const fn request(&self) -> Option<&ConfirmationId> {
+        match self {
+            Self::Waiting { request } => Some(request),
+            Self::Running { request, .. } | Self::Unsure { request, .. } => request.as_ref(),
+            _ => None,
+        }
+    }
+
+    /// What the model is told, once the call is over.
+    pub fn result(&self) -> Option<&str> {
+        match self {
+            Self::Done { result } | Self::Denied { result, .. } => Some(result),
+            _ => None,
+        }
+    }
+}
+
+impl fmt::Debug for Memory {
+    /// Counts only: what was said does not reach a log line.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Memory")
+            .field("history", &self.history.len())
+            .field("calls", &self.calls())
+            .field("replies", &self.replies)
+            .finish_non_exhaustive()
+    }
+}
+
+impl fmt::Debug for Call {
+    /// Without the arguments.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Call({} {})", self.id, self.state.word())
+    }
+}
+
+impl CallState {
+    const fn word(&self) -> &'static str {
+        match self {
+            Self::Planned => "planned",
+            Self::Waiting { .. } => "waiting",
+            Self::Running { .. } => "running",
+            Self::Unsure { .. } => "unsure",
+            Self::Asking { .. } => "asking",
+            Self::Done { .. } => "done",
+            Self::Denied { .. } => "denied",
+        }
+    }
+}
+
+/// Puts a reply into a stored memory: the words become the result of the call that asked, `done` or `not_done` settles the
+/// call with the unknown outcome. It is what [`Answer`](crate::job::answer::Answer) is handed.
+pub fn hear(memory: &str, reply: &Reply) -> Result<String, NoQuestion> {
+    let mut memory = Memory::read(memory, "").map_err(|_| NoQuestion)?;
+    match reply {
+        Reply::Words(words) => {
+            let at = memory
+                .find(|state| matches!(state, CallState::Asking { .. }))
+                .ok_or(NoQuestion)?;
+            memory.set(
+                at,
+                CallState::Done {
+                    result: super::tool::told(words),
+                },
+            );
+        }
+        Reply::Outcome { done } => {
+            let at = memory
+                .find(|state| matches!(state, CallState::Unsure { happened: None, .. }))
+                .ok_or(NoQuestion)?;
+            if let Some(CallState::Unsure { permit, request, .. }) =
+                memory.call(at).map(|call| call.state.clone())
+            {
+                memory.set(
+                    at,
+                    CallState::Unsure {
+                        permit,
+                        request,
+                        happened: Some(*done),
+                    },
+                );
+            }
+        }
+    }
+    Ok(memory.write())
+}

@@ -1,0 +1,75 @@
+//! The model: what is asked of it and what it answers, whoever it is. [`client`] speaks to an OpenAI-compatible endpoint; a
+//! test scripts one.
+
+use async_trait::async_trait;
+use serde_json::Value;
+
+use super::memory::Entry;
+
+pub mod client;
+mod wire;
+
+/// One question to the model.
+#[derive(Debug, Clone)]
+pub struct Question<'a> {
+    /// What it is and what it shall do.
+    pub system: String,
+    /// What was said so far.
+    pub history: &'a [Entry],
+    /// What it may call.
+    pub tools: Vec<ToolOffer>,
+}
+
+/// A tool as it is offered to the model.
+#[derive(Debug, Clone, PartialEq)]
+pub struct ToolOffer {
+    /// Its name.
+    pub name: String,
+    /// What it does.
+    pub description: String,
+    /// The JSON Schema of its arguments.
+    pub parameters: Value,
+}
+
+/// What the model answered, as it came; nothing in it is trusted.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Reply {
+    /// Its words.
+    pub text: Option<String>,
+    /// The calls it wants.
+    pub calls: Vec<RawCall>,
+    /// Whether it came to its own end. A reply that was cut off or filtered is never acted upon.
+    pub complete: bool,
+}
+
+/// A call as the model spelled it.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct RawCall {
+    /// The model's id for it.
+    pub id: Option<String>,
+    /// The tool's name.
+    pub name: Option<String>,
+    /// The arguments, as text.
+    pub arguments: Option<String>,
+}
+
+/// The model could not be asked. The texts hold neither the key nor what was said.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+pub enum ModelError {
+    /// It did not answer, or said that it cannot just now; repeated already.
+    #[error("the model did not answer: {0}")]
+    Unavailable(String),
+    /// It refused the question; asking it again makes no sense.
+    #[error("the model refused the request: {0}")]
+    Refused(String),
+    /// Its answer makes no sense.
+    #[error("the model's answer cannot be read: {0}")]
+    Unreadable(String),
+}
+
+/// Something that can be asked.
+#[async_trait]
+pub trait Model: Send + Sync {
+    /// Asks.
+    async fn ask(&self, question: Question<'_>) -> Result<Reply, ModelError>;
+}

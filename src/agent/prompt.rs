@@ -1,0 +1,43 @@
+//! What the model is told about its job: the piece, the movement, and the rules of the house.
+
+use super::control::Control;
+use super::memory::Memory;
+use super::model::{Question, ToolOffer};
+use super::piece::{Movement, Piece};
+use super::tool::Toolbox;
+
+/// How calls are made here, whatever the piece says.
+const HOUSE: &str = "\
+Work by calling tools. Some calls need a person's approval; you will see their result, or why they were refused, as if \
+they had taken a little longer. A refusal is an answer: do not try to get around it. When the job is done, when it cannot \
+be done, or when you need something from the user, call `complete`.";
+
+/// The question for the next reply.
+pub fn question<'a>(
+    piece: &Piece,
+    movement: &Movement,
+    toolbox: &Toolbox,
+    memory: &'a Memory,
+) -> Question<'a> {
+    let parts = [
+        movement.persona.as_deref(),
+        piece.description.as_deref(),
+        Some(movement.instruction.as_str()),
+        Some(HOUSE),
+    ];
+    let mut tools: Vec<ToolOffer> = toolbox
+        .all()
+        .filter(|tool| movement.allows(&tool.name))
+        .map(|tool| ToolOffer {
+            name: tool.name.clone(),
+            description: tool.description.clone(),
+            parameters: tool.parameters.clone(),
+        })
+        .collect();
+    tools.extend(Control::ALL.map(Control::offer));
+    Question {
+        system: parts.into_iter().flatten().collect::<Vec<_>>().join("\n\n"),
+        history: &memory.history,
+        tools,
+    }
+}

@@ -1,0 +1,110 @@
+//! A tool behind HTTP: one request a call, the stored arguments as its body, the permit as its idempotency key. The client that
+//! it is given follows no redirect: an approved body must not travel to where somebody else points.
+
+use std::time::Duration;
+
+use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
+use url::Url;
+
+use super::{Carried, MAX_OUTPUT, as_text};
+use crate::config::agent;
+use crate::ids::PermitId;
+
+/// See the module.
+pub struct HttpTool {
+    http: reqwest::Client,
+    method: reqwest::Method,
+    url: Url,
+    /// `None` when a configured header cannot be sent, which the configuration rules out.
+    headers: Option<HeaderMap>,
+}
+
+impl HttpTool {
+    /// The tool that the configuration describes.
+    pub fn new(config: &agent::HttpTool, http: reqwest::Client) -> Self {
+        let mut headers = Some(HeaderMap::new());
+        for (name, value) in &config.headers {
+            let name = HeaderName::try_from(name.as_str());
+            let value = HeaderValue::from_str(value.expose());
+            headers = match (headers, name, value) {
+                (Some(mut map), Ok(name), Ok(mut value)) => {
+                    value.set_sensitive(true);
+                    map.insert(name, value);
+                    Some(map)
+                }
+                _ => None,
+            };
+        }
+        Self {
+            http,
+            method: match config.method {
+                agent::ToolMethod::Post => reqwest::Method::POST,
+                agent::ToolMethod::Put => reqwest::Method::PUT,
+                agent::ToolMethod::Patch => reqwest::Method::PATCH,
+                agent::ToolMethod::Delete => reqwest::Method::DELETE,
+            },
+            url: config.url.clone(),
+            headers,
+        }
+    }
+
+    pub(super) async fn carry_out(&self, args: &str, permit: &PermitId, timeout: Duration) -> Carried {
+        let Some(headers) = &self.headers else {
+            return Carried::Failed("the tool's headers cannot be sent; the call was not made".to_owned());
+        };
+        let request = self
+            .http
+            .request(self.method.clone(), self.url.clone())
+            .timeout(timeout)
+            .headers(headers.clone())
+            .header(CONTENT_TYPE, "application/json")
+            .header("idempotency-key", permit.as_str())
+            .body(args.to_owned());
+        let mut response = match request.send().await {
+            Ok(response) => response,
+            Err(error) if error.is_connect() || error.is_builder() => {
+                return Carried::Failed("the tool could not be reached; the call was not made".to_owned());
+            }
+            Err(error) => return Carried::Unknown(lost(&error)),
+        };
+        let status = response.status();
+        let (mut body, mut more) = (Vec::new(), false);
+        loop {
+            match response.chunk().await {
+                Ok(None) => break,
+                Ok(Some(chunk)) => {
+                    let room = MAX_OUTPUT - body.len();
+                    more = chunk.len() > room;
+                    body.extend_from_slice(chunk.get(..room).unwrap_or(&chunk));
+                    if more {
+                        break;
+                    }
+                }
+                // The status is the answer; only words are missing.
+                Err(_) if !status.is_success() => break,
+                Err(error) => return Carried::Unknown(lost(&error)),
+            }
+        }
+        let text = as_text(&body, more);
+        if status.is_success() {
+            Carried::Done(text)
+        } else if status.is_redirection() {
+            Carried::Failed(format!(
+                "HTTP {}: the tool pointed elsewhere, which is not followed\n{text}",
+                status.as_u16()
+            ))
+        } else {
+            Carried::Failed(format!("HTTP {}\n{text}", status.as_u16()))
+        }
+    }
+}
+
+/// No answer came to a call that may have arrived.
+fn lost(error: &reqwest::Error) -> String {
+    let why = if error.is_timeout() {
+        "no answer came in time"
+    } else {
+        "the connection broke before the answer"
+    };
+    format!("{why}; the call may have been carried out")
+}

@@ -1,0 +1,171 @@
+//! Tools: what an agent's calls are carried out by. [`http`] sends one request, [`command`] starts one child; both take the
+//! canonical arguments as they are stored and the permit as the key that names the call.
+//!
+//! Whatever goes wrong is an answer of a type, never a panic. The room of tools must not know jobs, requests or policy.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+use std::time::Duration;
+
+use serde_json::Value;
+
+use crate::config::agent::{ToolConfig, ToolHead};
+use crate::ids::PermitId;
+
+pub mod command;
+pub mod http;
+
+#[cfg(test)]
+mod tool_tests;
+
+/// The most characters of a result that the model is told.
+pub const MAX_RESULT: usize = 8_000;
+/// The most bytes kept of what a tool says, before it is cut for the model.
+pub const MAX_OUTPUT: usize = 256 * 1024;
+
+/// A tool.
+pub struct Tool {
+    /// Its name.
+    pub name: String,
+    /// What it does, for the model.
+    pub description: String,
+    /// The JSON Schema of its arguments.
+    pub parameters: Value,
+    /// Whether every call needs a person, whatever policy says.
+    pub requires_confirmation: bool,
+    /// Whether a call whose answer was lost may be sent again under the same permit.
+    pub idempotent: bool,
+    /// How long one call may take.
+    pub timeout: Duration,
+    way: Way,
+}
+
+/// How a tool is called.
+enum Way {
+    Http(http::HttpTool),
+    Command(command::CommandTool),
+    /// Does what a test says.
+    #[cfg(test)]
+    Scripted(Scripted),
+}
+
+/// What a test says a tool does with arguments and permit.
+#[cfg(test)]
+pub(crate) type Scripted = Arc<dyn Fn(&str, &PermitId) -> Carried + Send + Sync>;
+
+/// What came of sending a call.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub enum Carried {
+    /// The tool answered that it did what was asked.
+    Done(String),
+    /// The tool answered that it failed, or the call never reached it.
+    Failed(String),
+    /// The call was sent and no answer came: it may have been carried out.
+    Unknown(String),
+}
+
+/// All tools, by name. Clones share them.
+#[derive(Clone, Default)]
+pub struct Toolbox(BTreeMap<String, Arc<Tool>>);
+
+impl Toolbox {
+    /// The tools of the configuration. `http` must follow no redirect. Servers of tools are not part of
+    /// it yet: their calls are calls of unknown tools.
+    pub fn new(tools: &[ToolConfig], http: &reqwest::Client) -> Self {
+        let built = tools.iter().filter_map(|tool| {
+            let (head, way) = match tool {
+                ToolConfig::Http(head, to) => (head, Way::Http(http::HttpTool::new(to, http.clone()))),
+                ToolConfig::Command(head, child) => {
+                    (head, Way::Command(command::CommandTool::new(child.clone())))
+                }
+                ToolConfig::Mcp(_) => return None,
+            };
+            Some(Tool::new(head, way))
+        });
+        Self(
+            built
+                .map(|tool| (tool.name.clone(), Arc::new(tool)))
+                .collect(),
+        )
+    }
+
+    /// The tool of that name.
+    pub fn get(&self, name: &str) -> Option<&Arc<Tool>> {
+        self.0.get(name)
+    }
+
+    /// All of them, by name.
+    pub fn all(&self) -> impl Iterator<Item = &Tool> {
+        self.0.values().map(|tool| &**tool)
+    }
+
+    /// Their names, for the checks of pieces.
+    pub fn names(&self) -> BTreeSet<String> {
+        self.0.keys().cloned().collect()
+    }
+
+    /// A box of scripted tools: name, whether it needs a person, whether it is idempotent, what it does.
+    #[cfg(test)]
+    pub(crate) fn scripted(tools: impl IntoIterator<Item = (&'static str, bool, bool, Scripted)>) -> Self {
+        Self(
+            tools
+                .into_iter()
+                .map(|(name, requires_confirmation, idempotent, does)| {
+                    let tool = Tool {
+                        name: name.to_owned(),
+                        description: String::new(),
+                        parameters: serde_json::json!({"type": "object"}),
+                        requires_confirmation,
+                        idempotent,
+                        timeout: Duration::from_secs(5),
+                        way: Way::Scripted(does),
+                    };
+                    (name.to_owned(), Arc::new(tool))
+                })
+                .collect(),
+        )
+    }
+}
+
+impl Tool {
+    fn new(head: &ToolHead, way: Way) -> Self {
+        Self {
+            name: head.name.clone(),
+            description: head.description.clone(),
+            parameters: Value::Object(head.parameters.clone()),
+            requires_confirmation: head.requires_confirmation,
+            idempotent: head.idempotent,
+            timeout: head.timeout,
+            way,
+        }
+    }
+
+    /// Carries a call out: `args` is the canonical text of its arguments, sent as it is.
+    pub async fn carry_out(&self, args: &str, permit: &PermitId) -> Carried {
+        match &self.way {
+            Way::Http(tool) => tool.carry_out(args, permit, self.timeout).await,
+            Way::Command(tool) => tool.carry_out(args, self.timeout).await,
+            #[cfg(test)]
+            Way::Scripted(does) => does(args, permit),
+        }
+    }
+}
+
+/// A result as the model is told it: at most [`MAX_RESULT`] characters, and when it was longer, saying so.
+pub fn told(text: &str) -> String {
+    let Some((end, _)) = text.char_indices().nth(MAX_RESULT) else {
+        return text.to_owned();
+    };
+    let whole = text.chars().count();
+    let kept = text.get(..end).unwrap_or_default();
+    format!("{kept}\n[cut: the first {MAX_RESULT} of {whole} characters]")
+}
+
+/// Bytes of a tool as text, at most [`MAX_OUTPUT`] of them, saying when there was more.
+fn as_text(bytes: &[u8], more: bool) -> String {
+    let mut text = String::from_utf8_lossy(bytes).replace('\0', "\u{FFFD}");
+    if more {
+        text.push_str(&format!("\n[cut: only the first {MAX_OUTPUT} bytes were kept]"));
+    }
+    text
+}
