@@ -45,9 +45,10 @@ impl Control {
         match self {
             Self::Complete => ToolOffer {
                 name: self.name().to_owned(),
-                description: "End the job and hand over its result, or ask the user for what you need. Make this call \
+                description:
+                    "End the job and hand over its result, or ask the user for what you need. Make this call \
                               alone, after you have seen the results of all others."
-                    .to_owned(),
+                        .to_owned(),
                 parameters: json!({
                     "type": "object",
                     "required": ["status", "result"],

@@ -92,7 +92,10 @@ impl Desk {
             ("session_id", &submission.session_id),
             ("requester", &submission.requester),
         ] {
-            if text.as_deref().is_some_and(|text| text.chars().nth(MAX_NAME).is_some()) {
+            if text
+                .as_deref()
+                .is_some_and(|text| text.chars().nth(MAX_NAME).is_some())
+            {
                 return Err(NotSubmitted::TooLong(name));
             }
         }
@@ -171,7 +174,11 @@ impl Desk {
             job: id.clone(),
             org: org.clone(),
             by: by.clone(),
-            answer: answer.replace('\0', "\u{FFFD}").chars().take(MAX_ANSWER).collect(),
+            answer: answer
+                .replace('\0', "\u{FFFD}")
+                .chars()
+                .take(MAX_ANSWER)
+                .collect(),
             shown: self.gatekeeper.text(Some(answer)),
             hear: memory::hear,
         };

@@ -93,7 +93,10 @@ impl Pieces {
             }
         }
         if files.len() > MAX_FILES {
-            return Err(vec![unreadable(folder, format!("holds more than {MAX_FILES} pieces"))]);
+            return Err(vec![unreadable(
+                folder,
+                format!("holds more than {MAX_FILES} pieces"),
+            )]);
         }
         files.sort();
         let mut pieces = Self::default();
@@ -122,7 +125,11 @@ impl Pieces {
                 }
             }
         }
-        if problems.is_empty() { Ok(pieces) } else { Err(problems) }
+        if problems.is_empty() {
+            Ok(pieces)
+        } else {
+            Err(problems)
+        }
     }
 
     /// These pieces.
@@ -298,15 +305,12 @@ fn decode_tools(list: &Reader<'_>, tools: &BTreeSet<String>) -> Option<Vec<Strin
             // The tools of an MCP server are known only once it runs.
             let words: Vec<&str> = tools.iter().map(String::as_str).collect();
             item.complain(
-                Complaint::new(
-                    ProblemKind::UnknownName,
-                    format!("there is no tool `{pattern}`"),
-                )
-                .accepted("the name of a tool under agent.tools")
-                .remedy(
-                    did_you_mean(pattern, &words)
-                        .unwrap_or_else(|| "configure the tool, or remove the entry".to_owned()),
-                ),
+                Complaint::new(ProblemKind::UnknownName, format!("there is no tool `{pattern}`"))
+                    .accepted("the name of a tool under agent.tools")
+                    .remedy(
+                        did_you_mean(pattern, &words)
+                            .unwrap_or_else(|| "configure the tool, or remove the entry".to_owned()),
+                    ),
             );
         }
     }

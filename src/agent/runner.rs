@@ -272,7 +272,11 @@ impl<'r> Session<'r> {
             Effect::Begin { .. } => Ok(Then::Rest(Ran::Failed("a call began twice".to_owned()))),
             Effect::Send { at } => self.send(*at).await,
             Effect::Settle { at } => {
-                self.prepare_record(*at, OutcomeStatus::Succeeded, "an operator says that it was carried out");
+                self.prepare_record(
+                    *at,
+                    OutcomeStatus::Succeeded,
+                    "an operator says that it was carried out",
+                );
                 Ok(Then::Event(Event::Ran {
                     at: *at,
                     told: "The call was carried out, as an operator found out. What it returned is not known; do not \
@@ -284,10 +288,7 @@ impl<'r> Session<'r> {
                 let asks = self.memory.question().map(str::to_owned);
                 self.park(Until::Answered(WaitReason::UserInput), asks).await
             }
-            Effect::ParkForOutcome => {
-                self.park(Until::Answered(WaitReason::OutcomeUnknown), None)
-                    .await
-            }
+            Effect::ParkForOutcome => self.park(Until::Answered(WaitReason::OutcomeUnknown), None).await,
             Effect::Finish(ending) => self.finish(ending.clone()).await,
         }
     }
@@ -398,8 +399,7 @@ impl<'r> Session<'r> {
         for (_, id) in waiting {
             dossiers.push(self.store().read().dossier(id).await?);
         }
-        let is_open =
-            |dossier: &Dossier| dossier.confirmation.state.status() == Status::Pending;
+        let is_open = |dossier: &Dossier| dossier.confirmation.state.status() == Status::Pending;
         if dossiers.iter().flatten().any(is_open) {
             let until = Until::Decided {
                 reason: WaitReason::ToolApproval,
@@ -489,7 +489,10 @@ impl<'r> Session<'r> {
     }
 
     fn refused(&mut self, at: usize, why: NotGranted) -> Event {
-        let request = self.memory.call(at).and_then(|call| call.state.request().cloned());
+        let request = self
+            .memory
+            .call(at)
+            .and_then(|call| call.state.request().cloned());
         self.taken.extend(request);
         self.dirty = true;
         self.stored = None;
@@ -516,13 +519,17 @@ impl<'r> Session<'r> {
     async fn send(&mut self, at: usize) -> Result<Then, Halt> {
         self.save().await?;
         let call = self.memory.call(at).cloned();
-        let Some((call, (permit, request))) = call.and_then(|mut call| {
-            match std::mem::replace(&mut call.state, CallState::Planned) {
-                CallState::Running { permit, request } => Some((call, (permit, request))),
-                _ => None,
-            }
-        }) else {
-            return Ok(Then::Rest(Ran::Failed("a call was sent that had not begun".to_owned())));
+        let Some((call, (permit, request))) =
+            call.and_then(
+                |mut call| match std::mem::replace(&mut call.state, CallState::Planned) {
+                    CallState::Running { permit, request } => Some((call, (permit, request))),
+                    _ => None,
+                },
+            )
+        else {
+            return Ok(Then::Rest(Ran::Failed(
+                "a call was sent that had not begun".to_owned(),
+            )));
         };
         let args = match &request {
             None => Ok(call.args),
@@ -595,7 +602,8 @@ impl<'r> Session<'r> {
 
     fn prepare_record(&mut self, at: usize, status: OutcomeStatus, detail: &str) {
         let Some(call) = self.memory.call(at) else { return };
-        let (CallState::Running { permit, request } | CallState::Unsure { permit, request, .. }) = &call.state
+        let (CallState::Running { permit, request } | CallState::Unsure { permit, request, .. }) =
+            &call.state
         else {
             return;
         };
@@ -651,7 +659,14 @@ impl<'r> Session<'r> {
                 self.draft("tool.executed")
                     .with("tool_name", tool.as_str())
                     .with("permit", permit.as_str())
-                    .with("status", if record.status == OutcomeStatus::Succeeded { "succeeded" } else { "failed" })
+                    .with(
+                        "status",
+                        if record.status == OutcomeStatus::Succeeded {
+                            "succeeded"
+                        } else {
+                            "failed"
+                        },
+                    )
                     .with_private("detail", record.detail),
             ),
         }

@@ -309,6 +309,11 @@ impl World {
         change(self.rows().jobs.get_mut(id).expect("there"));
     }
 
+    /// Changes a request behind the rules' back.
+    pub(crate) fn tamper_request(&self, id: &ConfirmationId, change: impl FnOnce(&mut Confirmation)) {
+        change(&mut self.rows().dossiers.get_mut(id).expect("there").confirmation);
+    }
+
     pub(crate) fn request(&self, id: &ConfirmationId) -> Confirmation {
         self.rows().dossiers[id].confirmation.clone()
     }
@@ -533,6 +538,23 @@ impl Read for World {
 
     async fn ready(&self) -> Result<(), StoreError> {
         Ok(())
+    }
+}
+
+/// A folder that is gone when this is dropped.
+pub(crate) struct Folder(pub(crate) std::path::PathBuf);
+
+impl Folder {
+    pub(crate) fn new() -> Self {
+        let path = std::env::temp_dir().join(format!("gatepost-{}", crate::ids::SystemIds.fresh()));
+        std::fs::create_dir(&path).expect("a folder");
+        Self(path)
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 

@@ -64,8 +64,8 @@ impl ModelClient {
         let key = match &config.api_key {
             None => None,
             Some(key) => {
-                let mut value = HeaderValue::from_str(&format!("Bearer {}", key.expose()))
-                    .map_err(|_| BadModel::Key)?;
+                let mut value =
+                    HeaderValue::from_str(&format!("Bearer {}", key.expose())).map_err(|_| BadModel::Key)?;
                 value.set_sensitive(true);
                 Some(value)
             }
@@ -90,7 +90,10 @@ impl ModelClient {
         if let Some(key) = &self.key {
             request = request.header(AUTHORIZATION, key.clone());
         }
-        let mut response = request.send().await.map_err(|error| Fault::passing(why(&error)))?;
+        let mut response = request
+            .send()
+            .await
+            .map_err(|error| Fault::passing(why(&error)))?;
         let status = response.status();
         if !status.is_success() {
             let pause = response
@@ -100,7 +103,10 @@ impl ModelClient {
                 .map(Duration::from_secs);
             let text = format!("status {}", status.as_u16());
             let passing = status.is_server_error()
-                || matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::REQUEST_TIMEOUT);
+                || matches!(
+                    status,
+                    StatusCode::TOO_MANY_REQUESTS | StatusCode::REQUEST_TIMEOUT
+                );
             return Err(if passing {
                 Fault::Passing { text, pause }
             } else {
@@ -166,7 +172,11 @@ impl Model for ModelClient {
         loop {
             let (text, asked_for) = match self.once(&body).await {
                 Ok(reply) => {
-                    debug!(calls = reply.calls.len(), complete = reply.complete, "the model answered");
+                    debug!(
+                        calls = reply.calls.len(),
+                        complete = reply.complete,
+                        "the model answered"
+                    );
                     return Ok(reply);
                 }
                 Err(Fault::Lasting(error)) => return Err(error),

@@ -130,10 +130,9 @@ impl CommandTool {
             )),
             Some(Ok(status)) if status.success() => Carried::Done(as_text(&out.bytes, out.more)),
             Some(Ok(status)) => Carried::Failed(format!("{}\n{}", how(status), said(&out, &err))),
-            Some(Err(error)) => Carried::Unknown(format!(
-                "the command could not be waited for: {}",
-                error.kind()
-            )),
+            Some(Err(error)) => {
+                Carried::Unknown(format!("the command could not be waited for: {}", error.kind()))
+            }
         }
     }
 }

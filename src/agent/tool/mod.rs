@@ -82,11 +82,7 @@ impl Toolbox {
             };
             Some(Tool::new(head, way))
         });
-        Self(
-            built
-                .map(|tool| (tool.name.clone(), Arc::new(tool)))
-                .collect(),
-        )
+        Self(built.map(|tool| (tool.name.clone(), Arc::new(tool))).collect())
     }
 
     /// The tool of that name.

@@ -1,0 +1,96 @@
+//! All of the room together, from the configuration: what the composition root opens and starts.
+
+use std::sync::Arc;
+
+use super::desk::Desk;
+use super::engine::Limits;
+use super::model::client::{BadModel, ModelClient, Patience};
+use super::piece::Pieces;
+use super::runner::Runner;
+use super::tool::Toolbox;
+use crate::config::{AgentConfig, JobConfig, Problem};
+use crate::gatekeeper::Gatekeeper;
+use crate::job::queue::Queue;
+use crate::lifecycle::Tasks;
+
+/// See the module.
+pub struct Agents {
+    gatekeeper: Gatekeeper,
+    desk: Desk,
+    runner: Option<Arc<Runner>>,
+}
+
+/// The agents cannot be set up.
+#[derive(Debug, thiserror::Error)]
+pub enum AgentError {
+    /// Pieces hold problems.
+    #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
+    Pieces(Vec<Problem>),
+    /// The model cannot be used.
+    #[error(transparent)]
+    Model(#[from] BadModel),
+    /// There are pieces, and nothing to run them.
+    #[error("agent.pieces is set without agent.model: name the endpoint that runs the pieces")]
+    NoModel,
+}
+
+/// Reads the pieces of a configuration; none when there is no folder.
+///
+/// # Errors
+/// Every problem of every file.
+pub fn pieces(config: &AgentConfig, tools: &Toolbox) -> Result<Pieces, Vec<Problem>> {
+    config.pieces.as_ref().map_or_else(
+        || Ok(Pieces::default()),
+        |folder| Pieces::load(folder, &tools.names()),
+    )
+}
+
+impl Agents {
+    /// Reads the pieces and builds tools and model. `http` must follow no redirect.
+    pub fn open(
+        config: &AgentConfig,
+        gatekeeper: Gatekeeper,
+        http: &reqwest::Client,
+    ) -> Result<Self, AgentError> {
+        let toolbox = Toolbox::new(&config.tools, http);
+        let pieces = Arc::new(pieces(config, &toolbox).map_err(AgentError::Pieces)?);
+        let runner = match &config.model {
+            Some(model) => {
+                let model = ModelClient::new(model, http.clone(), Patience::default())?;
+                Some(Arc::new(Runner::new(
+                    gatekeeper.clone(),
+                    Arc::new(model),
+                    toolbox,
+                    Arc::clone(&pieces),
+                    Limits::default(),
+                )))
+            }
+            None if config.pieces.is_some() => return Err(AgentError::NoModel),
+            None => None,
+        };
+        Ok(Self {
+            desk: Desk::new(gatekeeper.clone(), pieces),
+            gatekeeper,
+            runner,
+        })
+    }
+
+    /// What callers may do with jobs.
+    pub const fn desk(&self) -> &Desk {
+        &self.desk
+    }
+
+    /// Starts the workers. Without a model there are none, and no piece to submit.
+    pub fn start(&self, config: JobConfig, tasks: &Tasks) {
+        let Some(runner) = &self.runner else { return };
+        let queue = Queue::new(
+            self.gatekeeper.store().clone(),
+            Arc::clone(runner) as Arc<dyn crate::job::worker::Run>,
+            usize::try_from(config.workers).unwrap_or(1),
+            config.lease,
+            &**self.gatekeeper.ids(),
+            tasks.clone(),
+        );
+        queue.start();
+    }
+}
