@@ -69,15 +69,15 @@ impl Agents {
             None => None,
         };
         Ok(Self {
-            desk: Desk::new(gatekeeper.clone(), pieces),
+            desk: Desk::new(pieces),
             gatekeeper,
             runner,
         })
     }
 
-    /// What callers may do with jobs.
-    pub const fn desk(&self) -> &Desk {
-        &self.desk
+    /// What those who take jobs in need; `None` when there is nothing to run jobs with.
+    pub fn desk(&self) -> Option<&Desk> {
+        self.runner.as_ref().map(|_| &self.desk)
     }
 
     /// Starts the workers. Without a model there are none, and no piece to submit.

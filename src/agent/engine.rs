@@ -303,7 +303,10 @@ fn next(memory: &mut Memory, setting: &Setting<'_>) -> Effect {
             _ => Effect::ParkForOutcome,
         };
     }
-    if memory.question().is_some() {
+    if memory
+        .find(|state| matches!(state, CallState::Asking { .. }))
+        .is_some()
+    {
         return Effect::ParkForWords;
     }
     if let Some(at) = memory.find(|state| *state == CallState::Planned) {

@@ -204,10 +204,18 @@ impl Memory {
         self.asked.push(request.clone());
     }
 
-    /// What the user is asked.
-    pub fn question(&self) -> Option<&str> {
+    /// What somebody is asked: the user's question, or which call needs an operator to say whether it was carried out.
+    pub fn question(&self) -> Option<String> {
         self.calls().iter().find_map(|call| match &call.state {
-            CallState::Asking { question } => Some(question.as_str()),
+            CallState::Asking { question } => Some(question.clone()),
+            CallState::Unsure {
+                permit,
+                happened: None,
+                ..
+            } => Some(format!(
+                "Was the call of {} under the permit {permit} carried out? (done or not_done)",
+                call.tool
+            )),
             _ => None,
         })
     }

@@ -21,7 +21,7 @@ use crate::gate::policy::{Effect as Verdict, Voices};
 use crate::gate::{Arguments, DenyReason, Digest, ToolName};
 use crate::gatekeeper::{Answer, Caller, Gatekeeper, Question};
 use crate::ids::{ConfirmationId, PermitId};
-use crate::job::begin_call::{BeginCall, NotBegun, Right};
+use crate::job::begin_call::{BeginCall, Begun, NotBegun, Right};
 use crate::job::finish::{Ending, Finish};
 use crate::job::finish_call::{self, FinishCall};
 use crate::job::park::{Park, Parked, Until};
@@ -285,7 +285,7 @@ impl<'r> Session<'r> {
                 }))
             }
             Effect::ParkForWords => {
-                let asks = self.memory.question().map(str::to_owned);
+                let asks = self.memory.question();
                 self.park(Until::Answered(WaitReason::UserInput), asks).await
             }
             Effect::ParkForOutcome => self.park(Until::Answered(WaitReason::OutcomeUnknown), None).await,
@@ -476,8 +476,8 @@ impl<'r> Session<'r> {
             remembered: self.remembered(),
         };
         match self.store().run(begin).await? {
-            Ok(begun) => {
-                if let (Some(stored), Some(args)) = (&mut self.stored, begun.stored_args) {
+            Ok(Begun { stored_args, .. }) => {
+                if let (Some(stored), Some(args)) = (&mut self.stored, stored_args) {
                     stored.args = args;
                 }
                 self.saved();

@@ -12,13 +12,14 @@ use gatepost_channel::Decision;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::desk::{Desk, Submission};
+use super::desk::Desk;
 use super::engine::Limits;
 use super::memory::{CallState, Entry, Memory, Past};
 use super::model::{Model, ModelError, Question, RawCall, Reply};
 use super::piece::{Movement, Piece, Pieces};
 use super::runner::Runner;
 use super::tool::{Carried, Scripted, Toolbox};
+use crate::audit::Opening;
 use crate::clock::{Clock as _, SystemClock};
 use crate::confirmation::decide::Surface;
 use crate::confirmation::expire::Expire;
@@ -31,12 +32,13 @@ use crate::gate::policy::{
     Approvers, ConfirmSource, Effect, Limits as PolicyLimits, Policy, PolicySource, RuleSource,
 };
 use crate::gatekeeper::journal::Scribe;
-use crate::gatekeeper::{Caller, Gatekeeper, Journal, Parts, People};
+use crate::gatekeeper::{Gatekeeper, Journal, Parts, People};
 use crate::ids::{ChannelName, ConfirmationId, Ids, JobId, PermitId, SystemIds};
-use crate::job::answer::Answered;
-use crate::job::cancel::{By, Cancelled};
+use crate::job::answer::{Answer, Answered};
+use crate::job::cancel::{By, Cancel, Cancelled};
 use crate::job::fixture::{Folder, LEASE, World, dana, is_parked, org, roll, token};
 use crate::job::queue::Queue;
+use crate::job::submit::Submit;
 use crate::job::worker::{Ran, Reins, Run};
 use crate::job::{Job, JobState, JobStatus, WaitReason};
 use crate::lifecycle::Tasks;
@@ -267,7 +269,7 @@ impl Lab {
         ));
         Self {
             world,
-            desk: Desk::new(gatekeeper.clone(), pieces),
+            desk: Desk::new(pieces),
             gatekeeper,
             runner,
             model,
@@ -277,12 +279,18 @@ impl Lab {
     }
 
     async fn submit(&self) -> JobId {
-        let submission = Submission {
-            piece: "pay".to_owned(),
-            input: "pay the bills".to_owned(),
-            ..Submission::default()
+        submit(self.gatekeeper.store(), &*self.world.ids).await
+    }
+
+    async fn answer(&self, by: By, id: &JobId, text: &str) -> Answered {
+        let answer = Answer {
+            job: id.clone(),
+            org: org(),
+            by,
+            answer: Opening::new(text, &*self.world.ids),
+            hear: self.desk.hear(),
         };
-        self.desk.submit(&caller(), None, submission).await.unwrap().id
+        self.gatekeeper.store().run(answer).await.unwrap()
     }
 
     /// Claims and runs until nothing may run.
@@ -351,12 +359,23 @@ impl Lab {
     }
 }
 
-fn caller() -> Caller {
-    Caller {
-        token: token(),
+async fn submit(store: &Store, ids: &dyn Ids) -> JobId {
+    let submit = Submit {
+        id: JobId::fresh(ids),
         org: org(),
-        owner: None,
-    }
+        token: token(),
+        piece: "pay".to_owned(),
+        movement: "start".to_owned(),
+        input: "pay the bills".to_owned(),
+        shown_input: None,
+        agent_id: None,
+        session_id: None,
+        requester: None,
+        persons: Vec::new(),
+        parent: None,
+        priority: 0,
+    };
+    store.run(submit).await.unwrap().id
 }
 
 fn operator() -> By {
@@ -541,14 +560,13 @@ async fn the_user_is_asked_and_the_answer_is_the_result_of_the_question() {
     lab.work().await;
     let job = lab.world.job(&id);
     assert_eq!(job.state.wait_reason(), Some(WaitReason::UserInput));
-    let view = lab.desk.view(&job);
-    assert_eq!(view.question.as_deref(), Some("Which colour?"));
+    assert_eq!(lab.desk.question(&job).as_deref(), Some("Which colour?"));
     let own = By::Token(token());
-    let answered = lab.desk.answer(&org(), &own, &id, "blue").await.unwrap();
+    let answered = lab.answer(own.clone(), &id, "blue").await;
     assert!(matches!(answered, Answered::Done(_)));
     lab.work().await;
     assert_eq!(lab.results(&id), ["blue", "accepted"]);
-    let again = lab.desk.answer(&org(), &own, &id, "red").await.unwrap();
+    let again = lab.answer(own.clone(), &id, "red").await;
     assert_eq!(again, Answered::NotWaiting);
 }
 
@@ -710,7 +728,7 @@ async fn every_loop_ends() {
     let id = lab.submit().await;
     for _ in 0..2 {
         lab.work().await;
-        lab.desk.answer(&org(), &operator(), &id, "hm").await.unwrap();
+        lab.answer(operator(), &id, "hm").await;
     }
     lab.work().await;
     let JobState::Aborted { result } = lab.world.job(&id).state else {
@@ -736,9 +754,9 @@ async fn a_call_without_an_answer_waits_for_an_operator() {
         );
         assert_eq!(lab.ledger.all().len(), 1);
         let own = By::Token(token());
-        let by_itself = lab.desk.answer(&org(), &own, &id, said).await.unwrap();
+        let by_itself = lab.answer(own.clone(), &id, said).await;
         assert_eq!(by_itself, Answered::NotAllowed);
-        let answered = lab.desk.answer(&org(), &operator(), &id, said).await.unwrap();
+        let answered = lab.answer(operator(), &id, said).await;
         assert!(matches!(answered, Answered::Done(_)));
         lab.work().await;
         let runs = lab.ledger.all();
@@ -827,7 +845,13 @@ async fn a_run_that_lost_its_job_writes_nothing_and_withdraws_what_it_asked() {
     ]);
     let id = lab.submit().await;
     let job = lab.world.claim_one();
-    let cancelled = lab.desk.cancel(&org(), &operator(), &id).await.unwrap();
+    let cancelled = lab.world.run(&Cancel {
+        job: id.clone(),
+        org: org(),
+        by: operator(),
+        confirmations: Vec::new(),
+        parent: None,
+    });
     assert!(matches!(cancelled, Cancelled::Done(_)));
     let ran = lab.runner.run(job, &Reins::new(Tasks::new())).await;
     assert_eq!(ran, Ran::Lost);
@@ -964,7 +988,7 @@ async fn survive(turns: &[Vec<Made>], rejected: &BTreeSet<u64>, crashes: &[u64],
                     .expect("a call is unsure");
                 let happened = lab.ledger.all().iter().any(|run| run.permit == permit);
                 let said = if happened { "done" } else { "not_done" };
-                lab.desk.answer(&org(), &operator(), &id, said).await.unwrap();
+                lab.answer(operator(), &id, said).await;
             }
             _ => break,
         }
@@ -1232,17 +1256,9 @@ async fn a_run_parks_and_resumes_on_sqlite_across_a_restart() {
             Arc::clone(&pieces),
             Limits::default(),
         );
-        let desk = Desk::new(gatekeeper.clone(), pieces);
         let id = match &job {
             Some(id) => JobId::clone(id),
-            None => {
-                let submission = Submission {
-                    piece: "pay".to_owned(),
-                    input: "pay".to_owned(),
-                    ..Submission::default()
-                };
-                desk.submit(&caller(), None, submission).await.unwrap().id
-            }
+            None => submit(&store, &SystemIds).await
         };
         let queue = Queue::new(
             store.clone(),

@@ -37,9 +37,7 @@ pub struct Answer {
     /// Who answers: an operator, or the job's own token for `user_input` only.
     pub by: By,
     /// What is said. For `outcome_unknown` it is `done` or `not_done`.
-    pub answer: String,
-    /// The same, for the audit log.
-    pub shown: Option<Opening>,
+    pub answer: Opening,
     /// Puts it into the memory.
     pub hear: Hear,
 }
@@ -110,7 +108,7 @@ impl Transaction for Answer {
             Draft::new(&org, "job.answered", self.by.actor())
                 .of_job(&self.job)
                 .with("reason", reason)
-                .with_private("answer", self.shown.clone()),
+                .with_private("answer", Some(self.answer.clone())),
         );
         workspace.audit(Draft::new(&org, "job.resumed", Actor::System).of_job(&self.job));
         workspace
@@ -121,7 +119,7 @@ impl Transaction for Answer {
 
 impl Answer {
     fn reply(&self, reason: WaitReason) -> Option<Reply> {
-        let text = self.answer.trim();
+        let text = self.answer.value.trim();
         match (reason, text) {
             (WaitReason::OutcomeUnknown, "done") => Some(Reply::Outcome { done: true }),
             (WaitReason::OutcomeUnknown, "not_done") => Some(Reply::Outcome { done: false }),

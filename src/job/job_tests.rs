@@ -87,8 +87,7 @@ fn answer(world: &World, id: &JobId, by: By, text: &str) -> Answer {
         job: id.clone(),
         org: org(),
         by,
-        answer: text.to_owned(),
-        shown: Some(Opening::new(text, &*world.ids)),
+        answer: Opening::new(text, &*world.ids),
         hear: |memory, reply| match (memory, reply) {
             ("{\"parked\":1}", Reply::Words(words)) => Ok(format!("heard {words}")),
             ("{\"parked\":1}", Reply::Outcome { done }) => Ok(format!("done {done}")),
