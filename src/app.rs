@@ -9,6 +9,8 @@ use metrics_exporter_prometheus::PrometheusHandle;
 use tokio::net::TcpListener;
 use tracing::info;
 
+use crate::agent::Agents;
+use crate::agent::agents::AgentError;
 use crate::callback::Intake;
 use crate::clock::{Clock, SystemClock};
 use crate::config::server_key::{self, KeyError};
@@ -30,6 +32,7 @@ use crate::lifecycle::Tasks;
 use crate::storage::open::{ClockOffset, OpenError, Settings, open};
 
 pub mod channels;
+mod jobs;
 pub mod people;
 
 /// How long a stop waits for what was accepted.
@@ -84,6 +87,9 @@ pub enum StartError {
     /// A page of the console cannot be used.
     #[error("a template of the console cannot be read: {0}")]
     Console(#[from] minijinja::Error),
+    /// The agents cannot be set up.
+    #[error(transparent)]
+    Agents(#[from] AgentError),
     /// The HTTP client cannot be built.
     #[error("outgoing HTTP cannot be set up: {0}")]
     Http(String),
@@ -139,11 +145,13 @@ impl Server {
             ids: Arc::clone(&ids),
             journal,
         });
+        let agents = Agents::open(&config.agent, gatekeeper.clone(), &http_client)?;
         let sender = Sender::new(store.clone(), registry, maker, Arc::clone(&clock), &*ids);
         tasks.spawn(Arc::clone(&sender).run(tasks.clone()));
         tasks.spawn(scribe.run(store.clone(), Arc::clone(&clock), tasks.clone()));
 
         tasks.spawn(sweeper::run(store.clone(), Arc::clone(&clock), tasks.clone()));
+        agents.start(config.job, &tasks);
 
         let api = Api::new(http::Parts {
             gatekeeper: gatekeeper.clone(),
@@ -153,7 +161,9 @@ impl Server {
             tokens: Tokens::of_config(&config.tokens, gatekeeper.people()),
             names: Names::new(&addresses, config.server.public_url.as_ref()),
             public_url: config.server.public_url.clone(),
-            desk: None,
+            desk: agents
+                .desk()
+                .map(|desk| Arc::new(desk.clone()) as Arc<dyn http::v1::job::Desk>),
             console: Some(Console::new(None)?),
             metrics,
             tasks: tasks.clone(),

@@ -8,6 +8,7 @@ use super::model::client::{BadModel, ModelClient, Patience};
 use super::piece::Pieces;
 use super::runner::Runner;
 use super::tool::Toolbox;
+use crate::config::agent::ToolConfig;
 use crate::config::{AgentConfig, JobConfig, Problem};
 use crate::gatekeeper::Gatekeeper;
 use crate::job::queue::Queue;
@@ -34,15 +35,16 @@ pub enum AgentError {
     NoModel,
 }
 
-/// Reads the pieces of a configuration; none when there is no folder.
+/// Reads the pieces of a configuration and checks them against its tools; none when there is no folder.
 ///
 /// # Errors
 /// Every problem of every file.
-pub fn pieces(config: &AgentConfig, tools: &Toolbox) -> Result<Pieces, Vec<Problem>> {
-    config.pieces.as_ref().map_or_else(
-        || Ok(Pieces::default()),
-        |folder| Pieces::load(folder, &tools.names()),
-    )
+pub fn pieces(config: &AgentConfig) -> Result<Pieces, Vec<Problem>> {
+    let tools = config.tools.iter().map(ToolConfig::name).collect();
+    config
+        .pieces
+        .as_ref()
+        .map_or_else(|| Ok(Pieces::default()), |folder| Pieces::load(folder, &tools))
 }
 
 impl Agents {
@@ -53,7 +55,7 @@ impl Agents {
         http: &reqwest::Client,
     ) -> Result<Self, AgentError> {
         let toolbox = Toolbox::new(&config.tools, http);
-        let pieces = Arc::new(pieces(config, &toolbox).map_err(AgentError::Pieces)?);
+        let pieces = Arc::new(pieces(config).map_err(AgentError::Pieces)?);
         let runner = match &config.model {
             Some(model) => {
                 let model = ModelClient::new(model, http.clone(), Patience::default())?;

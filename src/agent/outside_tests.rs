@@ -84,7 +84,7 @@ fn a_problem_of_a_piece_names_its_place() {
         (
             "next: act }",
             "next: COMPLETE }",
-            "pay.yaml:11:37: movements[0].rules[0].next: `COMPLETE` is the engine's own",
+            "pay.yaml:11:36: movements[0].rules[0].next: `COMPLETE` is the engine's own",
         ),
         (
             "next: act }",

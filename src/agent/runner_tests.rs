@@ -1258,7 +1258,7 @@ async fn a_run_parks_and_resumes_on_sqlite_across_a_restart() {
         );
         let id = match &job {
             Some(id) => JobId::clone(id),
-            None => submit(&store, &SystemIds).await
+            None => submit(&store, &SystemIds).await,
         };
         let queue = Queue::new(
             store.clone(),

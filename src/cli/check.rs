@@ -6,6 +6,7 @@ use serde_json::json;
 
 use super::stop::{Done, Stop};
 use super::{ConfigArgs, environment, print};
+use crate::agent::agents;
 use crate::config::{Config, Loaded, Problem, Warning};
 use crate::delivery::phrase::Phrasebook;
 
@@ -41,7 +42,10 @@ fn look(args: &ConfigArgs) -> Findings {
         ..Findings::default()
     };
     match Config::load(&args.config, &environment) {
-        Ok(Loaded { warnings, .. }) => found.warnings = warnings,
+        Ok(Loaded { config, warnings, .. }) => {
+            found.warnings = warnings;
+            found.problems = agents::pieces(&config.agent).err().unwrap_or_default();
+        }
         Err(problems) => found.problems = problems.as_slice().to_vec(),
     }
     found

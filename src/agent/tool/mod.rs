@@ -3,7 +3,7 @@
 //!
 //! Whatever goes wrong is an answer of a type, never a panic. The room of tools must not know jobs, requests or policy.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -93,11 +93,6 @@ impl Toolbox {
     /// All of them, by name.
     pub fn all(&self) -> impl Iterator<Item = &Tool> {
         self.0.values().map(|tool| &**tool)
-    }
-
-    /// Their names, for the checks of pieces.
-    pub fn names(&self) -> BTreeSet<String> {
-        self.0.keys().cloned().collect()
     }
 
     /// A box of scripted tools: name, whether it needs a person, whether it is idempotent, what it does.

@@ -1,0 +1,20 @@
+//! What the API needs of the agents.
+
+use crate::agent::Desk;
+use crate::http::v1::job;
+use crate::job::Job;
+use crate::job::answer::Hear;
+
+impl job::Desk for Desk {
+    fn entrance(&self, piece: &str) -> Option<String> {
+        self.entrance(piece).map(str::to_owned)
+    }
+
+    fn hear(&self) -> Hear {
+        self.hear()
+    }
+
+    fn question(&self, job: &Job) -> Option<String> {
+        self.question(job)
+    }
+}
