@@ -14,6 +14,12 @@ use crate::job::answer::{NoQuestion, Reply};
 /// The form of memories that this program writes and reads.
 const VERSION: u32 = 1;
 
+/// A memory of any version, as far as its version.
+#[derive(Deserialize)]
+struct Versioned {
+    version: u32,
+}
+
 /// See the module.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -177,10 +183,6 @@ impl Memory {
             line: error.line(),
             column: error.column(),
         };
-        #[derive(Deserialize)]
-        struct Versioned {
-            version: u32,
-        }
         let Versioned { version } = serde_json::from_str(text).map_err(malformed)?;
         if version != VERSION {
             return Err(Unreadable::Version(version));

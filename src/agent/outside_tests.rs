@@ -228,6 +228,9 @@ async fn endpoint(answers: &[(u16, &str)]) -> (Arc<Endpoint>, ModelClient) {
     (endpoint, client)
 }
 
+/// A status and a body.
+type Said = (u16, &'static str);
+
 const SAID: &str = r#"{"choices":[{"message":{"content":"hi"},"finish_reason":"stop"}]}"#;
 
 fn asks(history: &[Entry]) -> Question<'_> {
@@ -277,7 +280,7 @@ async fn the_model_is_asked_in_its_own_form() {
 
 #[tokio::test]
 async fn passing_faults_are_repeated_and_lasting_ones_are_not() {
-    let table: [(&[(u16, &str)], usize, Option<ModelError>); 6] = [
+    let table: [(&[Said], usize, Option<ModelError>); 6] = [
         (&[(429, ""), (503, ""), (200, SAID)], 3, None),
         (&[(200, "not json"), (200, SAID)], 2, None),
         (&[(200, r#"{"choices":[]}"#), (200, SAID)], 2, None),

@@ -220,22 +220,21 @@ fn decode(reader: &Reader<'_>, tools: &BTreeSet<String>) -> Option<Piece> {
     map.finish();
     let items = list?;
     let names: Vec<String> = items.iter().filter_map(movement_name).collect();
-    let mut movements: Vec<Movement> = Vec::new();
-    for item in &items {
-        let Some(movement) = decode_movement(item, &names, tools) else {
-            continue;
-        };
-        if movements.iter().any(|other| other.name == movement.name) {
+    for (index, item) in items.iter().enumerate() {
+        let earlier = items.iter().take(index).filter_map(movement_name);
+        if let Some(name) = movement_name(item)
+            && earlier.into_iter().any(|other| other == name)
+        {
             item.complain(
-                Complaint::new(
-                    ProblemKind::Conflict,
-                    format!("a second movement named `{}`", movement.name),
-                )
-                .remedy("give each movement its own name"),
+                Complaint::new(ProblemKind::Conflict, "a second movement of the same name")
+                    .remedy("give each movement its own name"),
             );
         }
-        movements.push(movement);
     }
+    let movements = items
+        .iter()
+        .filter_map(|item| decode_movement(item, &names, tools))
+        .collect();
     let initial_movement = initial.and_then(|reader| known(&reader, &names));
     Some(Piece {
         name: name?,

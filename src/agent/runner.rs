@@ -497,12 +497,11 @@ impl<'r> Session<'r> {
         self.dirty = true;
         self.stored = None;
         let reason = match why {
-            NotGranted::NotFound => DenyReason::GateError,
             NotGranted::NotApproved(Status::Rejected) => DenyReason::RejectedByOperator,
             NotGranted::NotApproved(Status::Expired) => DenyReason::Expired,
             NotGranted::NotApproved(Status::Cancelled) => DenyReason::Cancelled,
             NotGranted::NotApproved(Status::Undeliverable) => DenyReason::Undeliverable,
-            NotGranted::NotApproved(_) => DenyReason::GateError,
+            NotGranted::NotFound | NotGranted::NotApproved(_) => DenyReason::GateError,
             NotGranted::ArgsChanged => DenyReason::ArgsChanged,
             NotGranted::AlreadyConsumed => DenyReason::AlreadyConsumed,
             NotGranted::PermitExpired => DenyReason::PermitExpired,
@@ -630,17 +629,13 @@ impl<'r> Session<'r> {
             detail: record.detail.clone(),
             remembered: self.remembered(),
         };
-        match self.store().run(finish).await? {
-            Ok(()) => {
-                self.saved();
-                Ok(())
-            }
-            Err(LostLease) => {
-                // The job is not ours to write any more, but that the call ran is true all the same.
-                self.tell_anyway(record).await;
-                Err(Halt::Lost)
-            }
+        if let Err(LostLease) = self.store().run(finish).await? {
+            // The job is not ours to write any more, but that the call ran is true all the same.
+            self.tell_anyway(record).await;
+            return Err(Halt::Lost);
         }
+        self.saved();
+        Ok(())
     }
 
     async fn tell_anyway(&self, record: Record) {

@@ -87,6 +87,8 @@ fn words(text: &str) -> Reply {
 /// Plays replies by the number of its own contributions to the history, so that a restart continues where it stands.
 struct Script {
     replies: Vec<Reply>,
+    /// Says something else each time, as models do: the calls carry which time it is.
+    vary: bool,
     asked: AtomicU32,
     seen: Mutex<Vec<Vec<Entry>>>,
 }
@@ -94,19 +96,25 @@ struct Script {
 #[async_trait]
 impl Model for Script {
     async fn ask(&self, question: Question<'_>) -> Result<Reply, ModelError> {
-        self.asked.fetch_add(1, Ordering::SeqCst);
+        let take = self.asked.fetch_add(1, Ordering::SeqCst);
         self.seen.lock().unwrap().push(question.history.to_vec());
         let number = question
             .history
             .iter()
             .filter(|entry| matches!(entry, Entry::Model { .. }))
             .count();
-        let last = self.replies.last().cloned();
-        self.replies
+        let mut reply = self
+            .replies
             .get(number)
+            .or(self.replies.last())
             .cloned()
-            .or(last)
-            .ok_or_else(|| ModelError::Unavailable("no script".to_owned()))
+            .ok_or_else(|| ModelError::Unavailable("no script".to_owned()))?;
+        for args in reply.calls.iter_mut().filter_map(|call| call.arguments.as_mut()) {
+            if self.vary && args.starts_with("{\"n\"") {
+                *args = args.replace('}', &format!(",\"take\":{take}}}"));
+            }
+        }
+        Ok(reply)
     }
 }
 
@@ -251,11 +259,16 @@ impl Lab {
     }
 
     fn with(replies: Vec<Reply>, limits: Limits) -> Self {
+        Self::build(replies, limits, false)
+    }
+
+    fn build(replies: Vec<Reply>, limits: Limits, vary: bool) -> Self {
         let world = World::new();
         let (gatekeeper, scribe) = gatekeeper(world.store(), Arc::clone(&world.ids) as Arc<dyn Ids>);
         let ledger = Ledger::default();
         let model = Arc::new(Script {
             replies,
+            vary,
             asked: AtomicU32::new(0),
             seen: Mutex::default(),
         });
@@ -396,7 +409,7 @@ async fn an_approved_call_runs_once_in_its_stored_form() {
     let [request] = &lab.pending()[..] else {
         panic!("one card")
     };
-    assert_eq!(job.confirmations, [request.clone()]);
+    assert_eq!(job.confirmations, std::slice::from_ref(request));
     assert!(lab.ledger.all().is_empty());
 
     lab.decide(request, Decision::Approve, None).await;
@@ -817,7 +830,7 @@ async fn the_stored_arguments_are_what_is_sent_and_a_changed_row_is_not() {
     lab.decide(&lab.pending()[0], Decision::Approve, None).await;
     // Somebody rewrites what the model remembers: it is not what runs.
     lab.world.tamper(&id, |job| {
-        job.memory = job.memory.replace(r#"{\"n\":1}"#, r#"{\"n\":9}"#)
+        job.memory = job.memory.replace(r#"{\"n\":1}"#, r#"{\"n\":9}"#);
     });
     lab.work().await;
     assert_eq!(lab.ledger.all()[0].args, r#"{"n":1}"#);
@@ -935,14 +948,9 @@ async fn survive(turns: &[Vec<Made>], rejected: &BTreeSet<u64>, crashes: &[u64],
         })
         .collect();
     replies.push(complete("success", "survived"));
-    let lab = Lab::new(replies);
+    let lab = Lab::build(replies, Limits::default(), true);
     let id = lab.submit().await;
     let mut crashes = crashes.iter().copied();
-    let number = |args: &str| -> u64 {
-        serde_json::from_str::<Value>(args).unwrap()["n"]
-            .as_u64()
-            .unwrap()
-    };
     for round in 0_u64..500 {
         let job = lab.world.job(&id);
         match &job.state {
@@ -993,8 +1001,19 @@ async fn survive(turns: &[Vec<Made>], rejected: &BTreeSet<u64>, crashes: &[u64],
             _ => break,
         }
     }
+    check_survival(&lab, &id, turns, rejected);
+}
+
+fn number(args: &str) -> u64 {
+    serde_json::from_str::<Value>(args).unwrap()["n"]
+        .as_u64()
+        .unwrap()
+}
+
+/// Every call has one result in its place, and ran as often as it may.
+fn check_survival(lab: &Lab, id: &JobId, turns: &[Vec<Made>], rejected: &BTreeSet<u64>) {
     assert_eq!(
-        lab.world.job(&id).state,
+        lab.world.job(id).state,
         JobState::Completed {
             result: "survived".to_owned()
         }
@@ -1003,7 +1022,7 @@ async fn survive(turns: &[Vec<Made>], rejected: &BTreeSet<u64>, crashes: &[u64],
     for run in lab.ledger.all() {
         by_call.entry(number(&run.args)).or_default().push(run.permit);
     }
-    let past = lab.past(&id);
+    let past = lab.past(id);
     let made: Vec<(u64, Made)> = turns
         .iter()
         .enumerate()
@@ -1246,6 +1265,7 @@ async fn a_run_parks_and_resumes_on_sqlite_across_a_restart() {
         let pieces = Arc::new(Pieces::new([piece()]));
         let model = Script {
             replies: replies.clone(),
+            vary: false,
             asked: AtomicU32::new(0),
             seen: Mutex::default(),
         };

@@ -95,7 +95,7 @@ impl Transaction for Cancel {
             workspace,
             &self.job,
             JobState::Cancelled,
-            self.by.actor(),
+            &self.by.actor(),
             &self.confirmations,
             None,
         );

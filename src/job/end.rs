@@ -13,7 +13,7 @@ pub(super) fn end(
     workspace: &mut Workspace,
     id: &JobId,
     state: JobState,
-    actor: Actor,
+    actor: &Actor,
     requests: &[ConfirmationId],
     said: Option<Opening>,
 ) -> bool {

@@ -73,7 +73,7 @@ impl Transaction for Finish {
             workspace,
             &self.hold.job,
             state,
-            actor,
+            &actor,
             &self.confirmations,
             self.said.clone(),
         );

@@ -35,7 +35,7 @@ impl Transaction for GiveUp {
                 workspace,
                 &self.0.id,
                 state,
-                Actor::System,
+                &Actor::System,
                 &self.0.confirmations,
                 None,
             )

@@ -154,9 +154,10 @@ pub fn told(text: &str) -> String {
 
 /// Bytes of a tool as text, at most [`MAX_OUTPUT`] of them, saying when there was more.
 fn as_text(bytes: &[u8], more: bool) -> String {
-    let mut text = String::from_utf8_lossy(bytes).replace('\0', "\u{FFFD}");
+    let text = String::from_utf8_lossy(bytes).replace('\0', "\u{FFFD}");
     if more {
-        text.push_str(&format!("\n[cut: only the first {MAX_OUTPUT} bytes were kept]"));
+        format!("{text}\n[cut: only the first {MAX_OUTPUT} bytes were kept]")
+    } else {
+        text
     }
-    text
 }

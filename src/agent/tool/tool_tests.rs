@@ -152,7 +152,7 @@ async fn a_descendant_that_holds_the_pipes_does_not_hold_the_call() {
     let file = folder.0.join("pid");
     let script = format!("sleep 600 & echo $! > {}; echo done", file.display());
     let began = Instant::now();
-    let carried = shell(&script, &[]).carry_out("{}", Duration::from_secs(60)).await;
+    let carried = shell(&script, &[]).carry_out("{}", Duration::from_mins(1)).await;
     assert_eq!(carried, Carried::Done("done\n".to_owned()));
     assert!(began.elapsed() < Duration::from_secs(20));
     dies(&std::fs::read_to_string(&file).unwrap()).await;
@@ -166,7 +166,7 @@ async fn a_call_that_is_dropped_takes_its_children_along() {
     let tool = shell(&script, &[]);
     let called = tokio::time::timeout(
         Duration::from_millis(500),
-        tool.carry_out("{}", Duration::from_secs(60)),
+        tool.carry_out("{}", Duration::from_mins(1)),
     );
     assert!(called.await.is_err());
     dies(&std::fs::read_to_string(&file).unwrap()).await;
