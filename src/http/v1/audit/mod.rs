@@ -18,6 +18,9 @@ pub mod export;
 pub mod list;
 pub mod verify;
 
+#[cfg(test)]
+mod audit_tests;
+
 /// An event as the API shows it.
 #[derive(Debug, Serialize)]
 pub struct View {

@@ -57,12 +57,12 @@ pub async fn handle(
     'walk: loop {
         let page = read.audit(&filter).await?;
         for event in &page.items {
-            let checked = checker.take(event).and_then(|()| {
+            let step = checker.take(event).and_then(|()| {
                 // A head in the middle of what stands now must name the same event.
                 let mut named = heads.iter().filter(|head| head.seq == event.seq);
                 named.try_for_each(|head| checker.end(head))
             });
-            if let Err(fault) = checked {
+            if let Err(fault) = step {
                 bad = Some(fault);
                 break 'walk;
             }

@@ -4,3 +4,6 @@ pub mod callback;
 pub mod list;
 pub mod test;
 pub mod throttle;
+
+#[cfg(test)]
+mod channel_tests;

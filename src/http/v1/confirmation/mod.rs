@@ -25,6 +25,9 @@ pub mod outcome;
 pub mod respond;
 pub mod show;
 
+#[cfg(test)]
+mod confirmation_tests;
+
 /// How much of the arguments somebody sees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Eyes {
