@@ -38,7 +38,10 @@ pub fn install(format: Format, filter: Option<&str>) -> Result<(), TryInitError>
         .and_then(|filter| EnvFilter::try_new(filter).ok())
         .unwrap_or_else(|| EnvFilter::new(USUAL));
     let coloured = std::io::IsTerminal::is_terminal(&std::io::stderr());
-    let lines = fmt().with_env_filter(filter).with_ansi(coloured).with_writer(std::io::stderr);
+    let lines = fmt()
+        .with_env_filter(filter)
+        .with_ansi(coloured)
+        .with_writer(std::io::stderr);
     match format {
         Format::Text => lines.finish().try_init(),
         Format::Json => lines.json().flatten_event(true).finish().try_init(),

@@ -1,0 +1,112 @@
+//! Asking the gate about a call: it may begin, people are asked, or it must not run.
+
+use super::{Halt, Session, Stored, Then, denial, denied, read};
+use crate::agent::engine::Event;
+use crate::audit::{Actor, Draft};
+use crate::confirmation::Dossier;
+use crate::gate::policy::{Effect as Verdict, Voices};
+use crate::gate::{DenyReason, Digest, ToolName};
+use crate::gatekeeper::{Answer, Question};
+use crate::ids::PermitId;
+use crate::job::begin_call::Right;
+
+impl Session<'_> {
+    pub(super) async fn judge(&mut self, at: usize) -> Result<Then, Halt> {
+        // The reply must be on record before anybody is asked about a call of it.
+        self.save().await?;
+        let Some((call, tool)) = self
+            .memory
+            .call(at)
+            .and_then(|call| Some((call, self.runner.toolbox.get(&call.tool)?)))
+        else {
+            let told = "error: there is no such tool".to_owned();
+            return Ok(denied(at, DenyReason::DeniedByRule, told));
+        };
+        let (Ok(name), Ok(args)) = (call.tool.parse::<ToolName>(), read(&call.args)) else {
+            let reason = DenyReason::InvalidArguments;
+            return Ok(denied(at, reason, denial(reason, "")));
+        };
+        let question = Question {
+            tool: name,
+            args,
+            agent_id: self.job.agent_id.clone(),
+            session_id: Some(self.job.id.to_string()),
+            tool_call_id: Some(call.id.clone()),
+            requester: self.job.requester.clone(),
+            metadata: None,
+            job: Some(self.job.id.clone()),
+            lineage: self.job.persons.clone(),
+            voices: Voices {
+                tool_requires_confirmation: tool.requires_confirmation,
+                hooks: None,
+            },
+            join_twin: false,
+        };
+        let gatekeeper = &self.runner.gatekeeper;
+        if self.memory.cards >= self.runner.limits.cards
+            && gatekeeper.foresee(&self.caller, &question) == Verdict::Confirm
+        {
+            self.note_refusal(at, DenyReason::DeniedByRule, "card_limit");
+            let why = "this job has asked people as often as a job may";
+            return Ok(denied(
+                at,
+                DenyReason::DeniedByRule,
+                denial(DenyReason::DeniedByRule, why),
+            ));
+        }
+        Ok(match gatekeeper.ask(&self.caller, question).await? {
+            Answer::Allow { .. } => self.permit(at, None),
+            Answer::Deny { reason, message, .. } => denied(at, reason, denial(reason, &message)),
+            Answer::Asked(dossier) if dossier.confirmation.asked.job.as_ref() == Some(&self.job.id) => {
+                let request = dossier.confirmation.id.clone();
+                Then::Event(Event::Asked { at, request })
+            }
+            // Somebody used the job's call id for a request of their own.
+            Answer::Asked(_) | Answer::Conflict(_) => denied(
+                at,
+                DenyReason::GateError,
+                denial(DenyReason::GateError, "the id of the call is taken"),
+            ),
+        })
+    }
+
+    /// The call may begin, by the approval of a request or by policy.
+    pub(super) fn permit(&mut self, at: usize, approved: Option<(&Dossier, Stored)>) -> Then {
+        let permit = match approved {
+            None => {
+                let permit = PermitId::fresh(&**self.runner.gatekeeper.ids());
+                self.stored = None;
+                self.right = Some(Right::Allowed(permit.clone()));
+                permit
+            }
+            Some((dossier, stored)) => {
+                let digest = read(&stored.args).map_or(stored.digest, |args| Digest::of(&stored.tool, &args));
+                let consume = self.runner.gatekeeper.consumption(&dossier.confirmation, digest);
+                let permit = consume.permit.clone();
+                self.stored = Some(stored);
+                self.right = Some(Right::Approved(Box::new(consume)));
+                permit
+            }
+        };
+        Then::Event(Event::Permitted { at, permit })
+    }
+
+    pub(super) fn note_refusal(&self, at: usize, reason: DenyReason, why: &str) {
+        let tool = self
+            .memory
+            .call(at)
+            .map(|call| call.tool.clone())
+            .unwrap_or_default();
+        self.runner.gatekeeper.journal().write(
+            self.draft("call.denied")
+                .with("tool_name", tool)
+                .with("reason_code", reason.code())
+                .with("why", why),
+        );
+    }
+
+    pub(super) fn draft(&self, kind: &'static str) -> Draft {
+        let token = Actor::Token(self.caller.token.0.clone());
+        Draft::new(&self.caller.org, kind, token).of_job(&self.job.id)
+    }
+}

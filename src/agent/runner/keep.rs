@@ -1,0 +1,85 @@
+//! Keeping a run: its memory saved, the job parked, ended, or let go of.
+
+use tracing::warn;
+
+use super::{Halt, Session, Then};
+use crate::job::finish::{Ending, Finish};
+use crate::job::park::{Park, Parked, Until};
+use crate::job::save::{Remembered, Save};
+use crate::job::worker::Ran;
+
+impl Session<'_> {
+    pub(super) async fn park(&mut self, until: Until, asks: Option<String>) -> Result<Then, Halt> {
+        let park = Park {
+            hold: self.hold.clone(),
+            until,
+            resume_movement: self.job.movement.clone(),
+            remembered: self.remembered(),
+            asks: self.runner.gatekeeper.text(asks.as_deref()),
+        };
+        let parked = self.store().run(park).await??;
+        self.saved();
+        Ok(match parked {
+            Parked::Waiting => Then::Rest(Ran::Done),
+            Parked::Nothing => Then::Again,
+        })
+    }
+
+    pub(super) async fn finish(&mut self, ending: Ending) -> Result<Then, Halt> {
+        let text = match &ending {
+            Ending::Completed { result } | Ending::Aborted { result } => result,
+            Ending::Failed { error } => error,
+        };
+        let finish = Finish {
+            hold: self.hold.clone(),
+            said: self.runner.gatekeeper.text(Some(text)),
+            ending,
+            confirmations: self.memory.asked.clone(),
+            remembered: Some(self.remembered()),
+            parent: self.job.parent.clone(),
+        };
+        self.store().run(finish).await??;
+        Ok(Then::Rest(Ran::Done))
+    }
+
+    pub(super) async fn save(&mut self) -> Result<(), Halt> {
+        if self.dirty {
+            let save = Save {
+                hold: self.hold.clone(),
+                remembered: self.remembered(),
+            };
+            self.store().run(save).await??;
+            self.saved();
+        }
+        Ok(())
+    }
+
+    pub(super) fn saved(&mut self) {
+        self.dirty = false;
+        self.taken.clear();
+    }
+
+    pub(super) fn remembered(&self) -> Remembered {
+        Remembered {
+            memory: self.memory.write(),
+            movement: self.job.movement.clone(),
+            confirmations: self.memory.asked.clone(),
+            taken: self.taken.clone(),
+        }
+    }
+
+    /// The job went to somebody else. When it ended, what this run asked meanwhile is withdrawn: nobody waits for it.
+    pub(super) async fn let_go(&self) {
+        let ended = matches!(
+            self.store().read().job(&self.job.id).await,
+            Ok(Some(job)) if job.state.status().is_final()
+        );
+        if ended {
+            for request in &self.memory.asked {
+                if let Err(error) = self.runner.gatekeeper.cancel(&self.caller, request).await {
+                    warn!(%request, %error, "a request of a job that ended could not be withdrawn");
+                }
+            }
+        }
+    }
+}

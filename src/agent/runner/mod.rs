@@ -1,0 +1,334 @@
+//! The runner: does what the engine says, for one claimed job, under its lease. Before anything with an effect begins, the
+//! memory that says so is committed.
+
+use std::collections::BTreeMap;
+use std::sync::Arc;
+
+use async_trait::async_trait;
+
+use super::engine::{self, Effect, Event, Limits, Setting};
+use super::memory::Memory;
+use super::model::{Model, ModelError};
+use super::piece::{Movement, Piece, Pieces};
+use super::prompt;
+use super::tool::{Toolbox, told};
+use crate::audit::Opening;
+use crate::confirmation::OutcomeStatus;
+use crate::gate::json::ReadLimits;
+use crate::gate::{Arguments, DenyReason, Digest, ToolName};
+use crate::gatekeeper::{Caller, Gatekeeper};
+use crate::ids::ConfirmationId;
+use crate::job::begin_call::Right;
+use crate::job::finish::{Ending, Finish};
+use crate::job::finish_call;
+use crate::job::park::Until;
+use crate::job::worker::{Ran, Reins, Run};
+use crate::job::{Hold, Job, LostLease, WaitReason};
+use crate::storage::{Store, StoreError};
+
+mod decision;
+mod judge;
+mod keep;
+mod send;
+
+/// How often an idempotent call whose answer is lost is sent, at most, before an operator is asked.
+const SENDS: u32 = 3;
+
+/// See the module.
+pub struct Runner {
+    gatekeeper: Gatekeeper,
+    model: Arc<dyn Model>,
+    toolbox: Toolbox,
+    pieces: Arc<Pieces>,
+    limits: Limits,
+}
+
+impl Runner {
+    /// A runner of these pieces with these tools.
+    pub fn new(
+        gatekeeper: Gatekeeper,
+        model: Arc<dyn Model>,
+        toolbox: Toolbox,
+        pieces: Arc<Pieces>,
+        limits: Limits,
+    ) -> Self {
+        Self {
+            gatekeeper,
+            model,
+            toolbox,
+            pieces,
+            limits,
+        }
+    }
+}
+
+#[async_trait]
+impl Run for Runner {
+    async fn run(&self, job: Job, reins: &Reins) -> Ran {
+        let mut session = match Session::open(self, job.clone()) {
+            Ok(session) => session,
+            Err(why) => return self.refuse(&job, why).await,
+        };
+        match session.drive(reins).await {
+            Ok(ran) => ran,
+            Err(Halt::Lost) => {
+                session.let_go().await;
+                Ran::Lost
+            }
+            Err(Halt::Store(error)) => Ran::Failed(format!("the run could not be kept: {error}")),
+        }
+    }
+}
+
+impl Runner {
+    /// Ends a job that cannot be run at all.
+    async fn refuse(&self, job: &Job, why: String) -> Ran {
+        let finish = Finish {
+            hold: Hold::on(job),
+            said: self.gatekeeper.text(Some(&why)),
+            ending: Ending::Failed { error: why },
+            remembered: None,
+            confirmations: job.confirmations.clone(),
+            parent: job.parent.clone(),
+        };
+        match self.gatekeeper.store().run(finish).await {
+            Ok(Ok(())) => Ran::Done,
+            Ok(Err(LostLease)) => Ran::Lost,
+            Err(error) => Ran::Failed(error.to_string()),
+        }
+    }
+}
+
+/// Why a run stops where it is.
+enum Halt {
+    Lost,
+    Store(StoreError),
+}
+
+impl From<LostLease> for Halt {
+    fn from(_: LostLease) -> Self {
+        Self::Lost
+    }
+}
+
+impl From<StoreError> for Halt {
+    fn from(error: StoreError) -> Self {
+        Self::Store(error)
+    }
+}
+
+/// What follows an effect.
+enum Then {
+    /// This happened.
+    Event(Event),
+    /// The run is at a rest.
+    Rest(Ran),
+    /// The same effect again, on what stands now.
+    Again,
+}
+
+/// The result of a call, to be put on record with the memory that holds it.
+struct Record {
+    ran: finish_call::Ran,
+    status: OutcomeStatus,
+    detail: Option<Opening>,
+}
+
+/// An approved call in its stored form.
+struct Stored {
+    tool: ToolName,
+    args: String,
+    digest: Digest,
+}
+
+/// One claimed job while it runs.
+struct Session<'r> {
+    runner: &'r Runner,
+    job: Job,
+    hold: Hold,
+    caller: Caller,
+    piece: &'r Piece,
+    movement: &'r Movement,
+    tools: BTreeMap<String, bool>,
+    memory: Memory,
+    /// The memory holds more than the store.
+    dirty: bool,
+    /// Requests whose decision entered the memory since it was saved.
+    taken: Vec<ConfirmationId>,
+    /// By what right the next call begins.
+    right: Option<Right>,
+    /// The approved call that is about to be sent.
+    stored: Option<Stored>,
+    /// The result that is about to be recorded.
+    record: Option<Record>,
+}
+
+impl<'r> Session<'r> {
+    fn open(runner: &'r Runner, job: Job) -> Result<Self, String> {
+        let piece = runner
+            .pieces
+            .get(&job.piece)
+            .ok_or_else(|| format!("there is no piece `{}` any more", job.piece))?;
+        let movement = piece
+            .movement(&job.movement)
+            .ok_or_else(|| format!("the piece has no movement `{}` any more", job.movement))?;
+        let memory = Memory::read(&job.memory, &job.input).map_err(|error| error.to_string())?;
+        let tools = runner
+            .toolbox
+            .all()
+            .filter(|tool| movement.allows(&tool.name))
+            .map(|tool| (tool.name.clone(), tool.idempotent))
+            .collect();
+        Ok(Self {
+            runner,
+            hold: Hold::on(&job),
+            caller: Caller {
+                token: job.token.clone(),
+                org: job.org.clone(),
+                // Who runs the token is among the persons of the job.
+                owner: None,
+            },
+            piece,
+            movement,
+            tools,
+            memory,
+            dirty: false,
+            taken: Vec::new(),
+            right: None,
+            stored: None,
+            record: None,
+            job,
+        })
+    }
+
+    fn store(&self) -> &'r Store {
+        self.runner.gatekeeper.store()
+    }
+
+    /// Takes an event into the memory; what comes next is given back.
+    fn step(&mut self, event: Event) -> Effect {
+        let setting = Setting {
+            limits: self.runner.limits,
+            tools: &self.tools,
+        };
+        let (memory, effect) = engine::step(self.memory.clone(), event, &setting);
+        self.dirty |= memory != self.memory;
+        self.memory = memory;
+        effect
+    }
+
+    async fn drive(&mut self, reins: &Reins) -> Result<Ran, Halt> {
+        let mut effect = self.step(Event::Resumed);
+        loop {
+            // A call that has begun is finished first; parking and ending are quick and leave less to be done again.
+            let may_halt = matches!(
+                effect,
+                Effect::AskModel | Effect::Judge { .. } | Effect::RefuseAgain { .. } | Effect::Await { .. }
+            );
+            if may_halt && let Some(ran) = reins.halt() {
+                if ran == Ran::Stopped {
+                    self.save().await?;
+                }
+                return Ok(ran);
+            }
+            let event = match self.perform(&effect, reins).await? {
+                Then::Rest(ran) => return Ok(ran),
+                Then::Again => continue,
+                Then::Event(event) => event,
+            };
+            // Until the permit is consumed the call has not begun: a refusal goes on from the memory before.
+            let before = matches!(event, Event::Permitted { .. }).then(|| (self.memory.clone(), self.dirty));
+            effect = self.step(event);
+            if let Some(record) = self.record.take() {
+                self.finish_call(record).await?;
+            }
+            if let (Effect::Begin { at }, Some((memory, dirty))) = (&effect, before) {
+                let at = *at;
+                let event = match self.begin().await? {
+                    Ok(()) => Event::Begun { at },
+                    Err(why) => {
+                        (self.memory, self.dirty) = (memory, dirty);
+                        self.refused(at, why)
+                    }
+                };
+                effect = self.step(event);
+            }
+        }
+    }
+
+    async fn perform(&mut self, effect: &Effect, reins: &Reins) -> Result<Then, Halt> {
+        match effect {
+            Effect::AskModel => self.ask_model(reins).await,
+            Effect::Judge { at } => self.judge(*at).await,
+            Effect::RefuseAgain { at } => {
+                self.note_refusal(*at, DenyReason::RejectedByOperator, "repeated");
+                let told = format!(
+                    "denied (rejected_by_operator): a person rejected exactly this call before in this job.\n{}",
+                    DenyReason::RejectedByOperator.advice()
+                );
+                Ok(denied(*at, DenyReason::RejectedByOperator, told))
+            }
+            Effect::Await { waiting } => self.look(waiting).await,
+            // Begun by `drive`, which keeps the memory before it.
+            Effect::Begin { .. } => Ok(Then::Rest(Ran::Failed("a call began twice".to_owned()))),
+            Effect::Send { at } => self.send(*at).await,
+            Effect::Settle { at } => {
+                self.prepare_record(
+                    *at,
+                    OutcomeStatus::Succeeded,
+                    "an operator says that it was carried out",
+                );
+                Ok(Then::Event(Event::Ran {
+                    at: *at,
+                    told: "The call was carried out, as an operator found out. What it returned is not known; do not \
+                           make it again."
+                        .to_owned(),
+                }))
+            }
+            Effect::ParkForWords => {
+                let asks = self.memory.question();
+                self.park(Until::Answered(WaitReason::UserInput), asks).await
+            }
+            Effect::ParkForOutcome => self.park(Until::Answered(WaitReason::OutcomeUnknown), None).await,
+            Effect::Finish(ending) => self.finish(ending.clone()).await,
+        }
+    }
+
+    async fn ask_model(&mut self, reins: &Reins) -> Result<Then, Halt> {
+        self.save().await?;
+        let question = prompt::question(self.piece, self.movement, &self.runner.toolbox, &self.memory);
+        let asked = tokio::select! {
+            // Asking has no effect: a stop need not wait for the answer.
+            () = reins.stopping() => return Ok(Then::Rest(Ran::Stopped)),
+            asked = self.runner.model.ask(question) => asked,
+        };
+        match asked {
+            Ok(reply) => Ok(Then::Event(Event::Replied(reply))),
+            Err(error @ ModelError::Refused(_)) => {
+                self.finish(Ending::Failed {
+                    error: error.to_string(),
+                })
+                .await
+            }
+            Err(error) => Ok(Then::Rest(Ran::Failed(error.to_string()))),
+        }
+    }
+}
+
+fn denied(at: usize, reason: DenyReason, told: String) -> Then {
+    Then::Event(Event::Denied { at, reason, told })
+}
+
+/// What the model is told of a denial.
+fn denial(reason: DenyReason, why: &str) -> String {
+    let text = if why.is_empty() {
+        format!("denied ({}).\n{}", reason.code(), reason.advice())
+    } else {
+        format!("denied ({}): {why}.\n{}", reason.code(), reason.advice())
+    };
+    told(&text)
+}
+
+fn read(args: &str) -> Result<Arguments, crate::gate::InvalidArguments> {
+    Arguments::read(args.as_bytes(), ReadLimits::bytes(args.len()))
+}

@@ -1,0 +1,168 @@
+//! Sending a call that has begun, and putting on record what came of it.
+
+use tracing::{info, warn};
+
+use super::{Halt, Record, SENDS, Session, Stored, Then, read};
+use crate::agent::engine::Event;
+use crate::agent::memory::CallState;
+use crate::agent::tool::{Carried, told};
+use crate::confirmation::{Outcome, OutcomeStatus};
+use crate::gate::Digest;
+use crate::ids::ConfirmationId;
+use crate::job::LostLease;
+use crate::job::finish_call::{self, FinishCall};
+use crate::job::worker::Ran;
+
+impl Session<'_> {
+    pub(super) async fn send(&mut self, at: usize) -> Result<Then, Halt> {
+        self.save().await?;
+        let call = self.memory.call(at).cloned();
+        let Some((call, (permit, request))) =
+            call.and_then(
+                |mut call| match std::mem::replace(&mut call.state, CallState::Planned) {
+                    CallState::Running { permit, request } => Some((call, (permit, request))),
+                    _ => None,
+                },
+            )
+        else {
+            return Ok(Then::Rest(Ran::Failed(
+                "a call was sent that had not begun".to_owned(),
+            )));
+        };
+        let args = match &request {
+            None => Ok(call.args),
+            Some(id) => self.stored_args(id, &call.tool).await?,
+        };
+        let carried = match (args, self.runner.toolbox.get(&call.tool)) {
+            (Err(why), _) => Carried::Failed(why.to_owned()),
+            (Ok(_), None) => {
+                Carried::Failed("the tool is no longer configured; the call was not made".to_owned())
+            }
+            (Ok(args), Some(tool)) => {
+                let mut carried = tool.carry_out(&args, &permit).await;
+                let mut sends = 1;
+                while tool.idempotent && sends < SENDS && matches!(carried, Carried::Unknown(_)) {
+                    carried = tool.carry_out(&args, &permit).await;
+                    sends += 1;
+                }
+                carried
+            }
+        };
+        info!(job = %self.job.id, call = %call.id, ok = matches!(carried, Carried::Done(_)), "a call was carried out");
+        let (status, text) = match carried {
+            Carried::Unknown(_) if request.is_some() => {
+                warn!(job = %self.job.id, call = %call.id, "an approved call was sent and not answered");
+                return Ok(Then::Event(Event::Vanished { at }));
+            }
+            Carried::Done(text) if text.trim().is_empty() => {
+                (OutcomeStatus::Succeeded, "(no output)".to_owned())
+            }
+            Carried::Done(text) => (OutcomeStatus::Succeeded, text),
+            Carried::Failed(text) | Carried::Unknown(text) => {
+                (OutcomeStatus::Failed, format!("error: {text}"))
+            }
+        };
+        let detail = match status {
+            OutcomeStatus::Succeeded => "",
+            OutcomeStatus::Failed => text.lines().next().unwrap_or_default(),
+        };
+        self.prepare_record(at, status, detail);
+        Ok(Then::Event(Event::Ran {
+            at,
+            told: told(&text),
+        }))
+    }
+
+    /// The stored arguments of an approved call, if they are what was approved. This is the last look before they are sent.
+    pub(super) async fn stored_args(
+        &mut self,
+        id: &ConfirmationId,
+        tool: &str,
+    ) -> Result<Result<String, &'static str>, Halt> {
+        const CHANGED: &str = "the stored call is not the approved one; it was not made";
+        let stored = match self.stored.take() {
+            Some(stored) => stored,
+            None => match self.store().read().dossier(id).await? {
+                None => return Ok(Err(CHANGED)),
+                Some(dossier) => Stored {
+                    tool: dossier.confirmation.asked.tool,
+                    args: dossier.confirmation.asked.args,
+                    digest: dossier.confirmation.asked.digest,
+                },
+            },
+        };
+        let same = stored.tool.as_str() == tool
+            && read(&stored.args).is_ok_and(|args| {
+                args.canonical() == stored.args && Digest::of(&stored.tool, &args) == stored.digest
+            });
+        Ok(if same { Ok(stored.args) } else { Err(CHANGED) })
+    }
+
+    pub(super) fn prepare_record(&mut self, at: usize, status: OutcomeStatus, detail: &str) {
+        let Some(call) = self.memory.call(at) else { return };
+        let (CallState::Running { permit, request } | CallState::Unsure { permit, request, .. }) =
+            &call.state
+        else {
+            return;
+        };
+        let ran = match (request, call.tool.parse()) {
+            (Some(request), _) => finish_call::Ran::Approved(request.clone()),
+            (None, Ok(tool)) => finish_call::Ran::Allowed {
+                tool,
+                permit: permit.clone(),
+            },
+            (None, Err(_)) => return,
+        };
+        self.record = Some(Record {
+            ran,
+            status,
+            detail: self.runner.gatekeeper.text(Some(detail)),
+        });
+    }
+
+    pub(super) async fn finish_call(&mut self, record: Record) -> Result<(), Halt> {
+        let finish = FinishCall {
+            hold: self.hold.clone(),
+            ran: record.ran.clone(),
+            status: record.status,
+            detail: record.detail.clone(),
+            remembered: self.remembered(),
+        };
+        if let Err(LostLease) = self.store().run(finish).await? {
+            // The job is not ours to write any more, but that the call ran is true all the same.
+            self.tell_anyway(record).await;
+            return Err(Halt::Lost);
+        }
+        self.saved();
+        Ok(())
+    }
+
+    pub(super) async fn tell_anyway(&self, record: Record) {
+        let gatekeeper = &self.runner.gatekeeper;
+        match record.ran {
+            finish_call::Ran::Approved(request) => {
+                let outcome = Outcome {
+                    status: record.status,
+                    detail: record.detail.map(|detail| detail.value),
+                };
+                if let Err(error) = gatekeeper.report(&self.caller, &request, outcome).await {
+                    warn!(%request, %error, "the outcome of a call could not be put on record");
+                }
+            }
+            finish_call::Ran::Allowed { tool, permit } => gatekeeper.journal().write(
+                self.draft("tool.executed")
+                    .with("tool_name", tool.as_str())
+                    .with("permit", permit.as_str())
+                    .with(
+                        "status",
+                        if record.status == OutcomeStatus::Succeeded {
+                            "succeeded"
+                        } else {
+                            "failed"
+                        },
+                    )
+                    .with_private("detail", record.detail),
+            ),
+        }
+    }
+}
