@@ -135,7 +135,7 @@ policy:
       tools: [{TOOL}]
       when: 'args.amount >= {THRESHOLD}'
       effect: confirm
-      reason: Payments of {THRESHOLD} or more need a person
+      reason: Payments of 50,000 or more need a person
 agent:
   model: {{base_url: 'http://{model}/v1', model: scripted}}
   pieces: ./pieces

@@ -109,6 +109,23 @@ fn a_file_that_is_not_there_is_named_with_a_remedy() {
 }
 
 #[test]
+fn pieces_are_checked_with_their_own_file_and_line() {
+    let dir = folder(&format!(
+        "{GOOD}agent: {{model: {{base_url: 'http://127.0.0.1:9/v1', model: any}}, pieces: ./pieces}}\n"
+    ));
+    std::fs::create_dir(dir.path().join("pieces")).expect("a folder");
+    let piece = "name: pay\ninitial_movement: pay\nmovements:\n  - name: pay\n    instruction: Pay.\n    allowed_tools: [no_such_tool]\n";
+    std::fs::write(dir.path().join("pieces/pay.yaml"), piece).expect("a written file");
+    let ran = gatepost_in(&dir, &["check"]);
+    assert_eq!(ran.code, 1, "{}", ran.out);
+    assert!(
+        ran.out.contains("pay.yaml:6:") && ran.out.contains("no_such_tool"),
+        "{}",
+        ran.out
+    );
+}
+
+#[test]
 fn migrate_makes_the_database_and_may_be_repeated() {
     let dir = folder(GOOD);
     for _ in 0..2 {

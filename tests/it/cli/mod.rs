@@ -1,6 +1,7 @@
 //! The command line as a person meets it: the real program, its words, and its exit codes.
 
 mod bad_config;
+mod demo;
 mod serve;
 mod usage;
 
