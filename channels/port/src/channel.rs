@@ -1,11 +1,13 @@
 //! The verbs of a channel, and the capabilities that some channels have.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
 use crate::card::Card;
+use crate::connection::Connection;
 use crate::failure::Failure;
 use crate::inbound::{Click, HttpAnswer};
 use crate::text::Inert;
@@ -122,6 +124,11 @@ pub trait Channel: Send + Sync {
     /// How long after the first attempt the platform lets no second card arise under the same [`PostKey`]: for that long, a
     /// post of unknown outcome may be repeated with its key. `None` where the platform gives no such promise.
     fn repeats_safely(&self) -> Option<Duration> {
+        None
+    }
+
+    /// The app's connections, for channels whose clicks come in that way. Channels of one app give the same one.
+    fn connection(&self) -> Option<Arc<dyn Connection>> {
         None
     }
 

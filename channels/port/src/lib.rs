@@ -6,14 +6,16 @@
 //! 1. [`channel`]: the verbs every channel has (post, edit, check) and the capabilities it may have beside them.
 //! 2. [`card`]: the neutral card that an adapter lays out in the platform's own form.
 //! 3. [`inbound`] and [`verify`]: how bytes from outside become a [`Verified`] click, and the only way they can.
-//! 4. [`text`]: how untrusted text becomes [`Inert`].
-//! 5. [`failure`]: what can go wrong when a platform is called, in classes that say what to do next.
+//! 4. [`connection`]: clicks without a public address, over connections that the adapter opens and the core's intake answers.
+//! 5. [`text`]: how untrusted text becomes [`Inert`].
+//! 6. [`failure`]: what can go wrong when a platform is called, in classes that say what to do next.
 //!
 //! Authority is never decided here: an adapter says who clicked and on what, the core says whether it counts.
 
 pub mod button;
 pub mod card;
 pub mod channel;
+pub mod connection;
 pub mod failure;
 pub mod inbound;
 pub mod secret;
@@ -26,9 +28,12 @@ pub use card::{Actions, Card, Fact, Tone, Words};
 pub use channel::{
     AppKey, Channel, Health, MessageRef, Pace, PostKey, Posted, PrivateNotice, Reply, ReplyTone, Webhook,
 };
+pub use connection::{
+    Answer, Connection, ConnectionState, ConnectionStatus, Intake, Means, Stop,
+};
 pub use failure::Failure;
 pub use inbound::{Click, Decision, HttpAnswer, Inbound, PlatformUser};
 pub use secret::{EmptySecret, Secret};
 pub use text::{Clip, Inert};
 pub use time::UtcMillis;
-pub use verify::{Opened, RawRequest, Refusal, RefusalKind, Verified, Verifier, same_bytes};
+pub use verify::{FrameVerifier, Opened, RawRequest, Refusal, RefusalKind, Verified, Verifier, same_bytes};

@@ -99,7 +99,14 @@ pub trait Verifier: Send + Sync {
     fn verify(&self, request: &RawRequest, now: UtcMillis) -> Result<Inbound, Refusal>;
 }
 
-/// Something a [`Verifier`] vouches for. There is no other way to make one.
+/// Reads what came in over a connection that the platform itself authenticated for one app. Implementations compare the app
+/// that the payload names with the app of the connection, and refuse a payload that names another one or none.
+pub trait FrameVerifier: Send + Sync {
+    /// Verifies and reads one payload.
+    fn verify_frame(&self, payload: &[u8]) -> Result<Inbound, Refusal>;
+}
+
+/// Something a [`Verifier`] or a [`FrameVerifier`] vouches for. There is no other way to make one.
 #[derive(Debug)]
 pub struct Verified<T>(T);
 
@@ -107,6 +114,11 @@ impl Verified<Inbound> {
     /// Runs the verifier over the raw request.
     pub fn check(verifier: &dyn Verifier, request: &RawRequest, now: UtcMillis) -> Result<Self, Refusal> {
         verifier.verify(request, now).map(Self)
+    }
+
+    /// Runs the verifier of a connection over a payload that came in on it.
+    pub fn frame(verifier: &dyn FrameVerifier, payload: &[u8]) -> Result<Self, Refusal> {
+        verifier.verify_frame(payload).map(Self)
     }
 
     /// What to do with it: a click stays verified, everything else is already answered.

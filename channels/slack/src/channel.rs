@@ -5,14 +5,15 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use gatepost_channel::{
-    AppKey, Card, Channel, Click, Failure, Health, HttpAnswer, Inbound, MessageRef, Pace, PostKey, Posted,
-    PrivateNotice, RawRequest, Refusal, Reply, UtcMillis, Verifier, Webhook,
+    AppKey, Card, Channel, Click, Connection, Failure, Health, HttpAnswer, Inbound, Means, MessageRef, Pace, PostKey,
+    Posted, PrivateNotice, RawRequest, Refusal, Reply, UtcMillis, Verifier, Webhook,
 };
 use sha2::{Digest, Sha256};
 
 use crate::callback::AppId;
 use crate::client::Api;
-use crate::config::{ConfigError, SlackConfig};
+use crate::config::{ConfigError, Mode, SlackConfig};
+use crate::connection::SlackConnection;
 use crate::verify::SlackVerifier;
 use crate::{card, check, post};
 
@@ -23,22 +24,39 @@ const KIND: &str = "slack";
 pub struct SlackApp {
     key: AppKey,
     pub(crate) api: Api,
-    verifier: SlackVerifier,
+    inlet: Inlet,
+}
+
+/// How clicks come in: over signed HTTP, or over a connection of ours. Never both, never neither.
+enum Inlet {
+    Webhook(SlackVerifier),
+    Socket(Arc<SlackConnection>),
 }
 
 impl SlackApp {
     /// Builds the app that `config` names. `http` must be built with redirects off and a connect time-out of 2 s; each call
-    /// sets its own total time-out of 10 s.
-    pub fn new(config: &SlackConfig, http: reqwest::Client) -> Result<Arc<Self>, ConfigError> {
+    /// sets its own total time-out of 10 s. `means` is for Socket Mode.
+    pub fn new(config: &SlackConfig, http: reqwest::Client, means: &Means) -> Result<Arc<Self>, ConfigError> {
         config.validate()?;
         let key = app_key(config);
-        let app = match config.app_id {
-            Some(_) => AppId::Named,
-            None => AppId::Proven(key.id.clone()),
+        let inlet = match &config.mode {
+            Mode::Webhook { signing_secrets } => {
+                let app = match config.app_id {
+                    Some(_) => AppId::Named,
+                    None => AppId::Proven(key.id.clone()),
+                };
+                Inlet::Webhook(SlackVerifier::new(signing_secrets, app)?)
+            }
+            Mode::Socket { app_token } => Inlet::Socket(Arc::new(SlackConnection::new(
+                key.clone(),
+                config.app_id.clone(),
+                Api::new(&config.base_url, app_token, http.clone())?,
+                means.clone(),
+            ))),
         };
         Ok(Arc::new(Self {
-            api: Api::new(config, http)?,
-            verifier: SlackVerifier::new(&config.signing_secrets, app)?,
+            api: Api::new(&config.base_url, &config.bot_token, http)?,
+            inlet,
             key,
         }))
     }
@@ -68,8 +86,8 @@ pub struct SlackChannel {
 
 impl SlackChannel {
     /// A channel with an app of its own. See [`SlackApp::new`] for what `http` must be.
-    pub fn new(config: &SlackConfig, http: reqwest::Client) -> Result<Self, ConfigError> {
-        Self::of(SlackApp::new(config, http)?, config)
+    pub fn new(config: &SlackConfig, http: reqwest::Client, means: &Means) -> Result<Self, ConfigError> {
+        Self::of(SlackApp::new(config, http, means)?, config)
     }
 
     /// A channel of an app that other channels use too.
@@ -122,7 +140,11 @@ impl Channel for SlackChannel {
     }
 
     async fn check(&self) -> Health {
-        check::check(&self.app.api, &self.chat).await
+        let health = check::check(&self.app.api, &self.chat).await;
+        match &self.app.inlet {
+            Inlet::Webhook(_) => health,
+            Inlet::Socket(connection) => connection.check(health).await,
+        }
     }
 
     /// About one message a second and channel, with short bursts tolerated (Slack, rate limits of `chat.postMessage`).
@@ -133,8 +155,18 @@ impl Channel for SlackChannel {
         }
     }
 
+    fn connection(&self) -> Option<Arc<dyn Connection>> {
+        match &self.app.inlet {
+            Inlet::Webhook(_) => None,
+            Inlet::Socket(connection) => Some(Arc::clone(connection) as Arc<dyn Connection>),
+        }
+    }
+
     fn webhook(&self) -> Option<&dyn Webhook> {
-        Some(self)
+        match self.app.inlet {
+            Inlet::Webhook(_) => Some(self),
+            Inlet::Socket(_) => None,
+        }
     }
 
     fn private_notice(&self) -> Option<&dyn PrivateNotice> {
@@ -144,7 +176,10 @@ impl Channel for SlackChannel {
 
 impl Verifier for SlackChannel {
     fn verify(&self, request: &RawRequest, now: UtcMillis) -> Result<Inbound, Refusal> {
-        self.app.verifier.verify(request, now)
+        match &self.app.inlet {
+            Inlet::Webhook(verifier) => verifier.verify(request, now),
+            Inlet::Socket(_) => Err(Refusal::inauthentic("no_callback_route")),
+        }
     }
 }
 

@@ -49,7 +49,7 @@ async fn the_check_says_what_to_do() {
 #[tokio::test]
 async fn channels_share_an_app_only_when_it_is_theirs() {
     let config = fixture::config("https://slack.com/api");
-    let app = crate::SlackApp::new(&config, fixture::http()).unwrap();
+    let app = crate::SlackApp::new(&config, fixture::http(), &fixture::means()).unwrap();
     let second = crate::SlackConfig {
         name: "second".into(),
         channel: "C0SECOND01".into(),
@@ -62,7 +62,7 @@ async fn channels_share_an_app_only_when_it_is_theirs() {
         ..config
     };
     assert!(SlackChannel::of(app, &other).is_err());
-    let unnamed = SlackChannel::new(&other, fixture::http()).unwrap().app();
+    let unnamed = SlackChannel::new(&other, fixture::http(), &fixture::means()).unwrap().app();
     assert_eq!(unnamed.id.len(), 16);
 }
 
@@ -74,7 +74,7 @@ async fn teams_limit_who_may_click() {
         teams: vec!["T0DEMO0001".into()],
         ..fixture::config("https://slack.com/api")
     };
-    let closed = SlackChannel::new(&config, fixture::http()).unwrap();
+    let closed = SlackChannel::new(&config, fixture::http(), &fixture::means()).unwrap();
     assert!(closed.admits(Some("T0DEMO0001")));
     assert!(!closed.admits(None) && !closed.admits(Some("T0DEMO000")));
 }

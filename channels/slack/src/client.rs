@@ -2,12 +2,13 @@
 
 use std::time::Duration;
 
+use gatepost_channel::Secret;
 use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderValue};
 use reqwest::{Response, StatusCode, Url};
 use serde::Serialize;
 use serde_json::{Map, Value};
 
-use crate::config::{self, ConfigError, SlackConfig};
+use crate::config::{self, ConfigError};
 use crate::error::{self, CallError};
 use crate::wait;
 
@@ -75,11 +76,12 @@ impl Default for Literally {
 }
 
 impl Api {
-    pub(crate) fn new(config: &SlackConfig, http: reqwest::Client) -> Result<Self, ConfigError> {
+    /// The Web API at `base_url`, called with `token`.
+    pub(crate) fn new(base_url: &str, token: &Secret, http: reqwest::Client) -> Result<Self, ConfigError> {
         Ok(Self {
             http,
-            base: config::base_url(&config.base_url)?,
-            bearer: config::bearer(&config.bot_token)?,
+            base: config::base_url(base_url)?,
+            bearer: config::bearer(token)?,
         })
     }
 

@@ -15,8 +15,8 @@ pub struct SlackConfig {
     pub base_url: String,
     /// The bot token, `xoxb-…`.
     pub bot_token: Secret,
-    /// The app's signing secret; more than one while it is rotated. At least one.
-    pub signing_secrets: Vec<Secret>,
+    /// How clicks come in.
+    pub mode: Mode,
     /// The id of the conversation that cards go to: `C…`, `G…` or `D…`. Clicks name it by id, so a name would never match.
     pub channel: String,
     /// The app's id, `A…`. When given, a click must name it.
@@ -24,6 +24,21 @@ pub struct SlackConfig {
     /// The workspaces whose people may click, as a click names the person's own (`user.team_id`); empty: no restriction here.
     /// The operators' identities decide either way.
     pub teams: Vec<String>,
+}
+
+/// How clicks come in.
+#[derive(Debug, Clone)]
+pub enum Mode {
+    /// Slack calls us over HTTP and signs each call.
+    Webhook {
+        /// The app's signing secret; more than one while it is rotated. At least one.
+        signing_secrets: Vec<Secret>,
+    },
+    /// We connect to Slack (Socket Mode); connecting is the authentication, and there is no callback route.
+    Socket {
+        /// The app-level token, `xapp-…`, with the scope `connections:write`.
+        app_token: Secret,
+    },
 }
 
 /// Why a channel cannot be built. The texts name the key and the remedy, and no value of a secret.
@@ -40,6 +55,11 @@ pub enum ConfigError {
         "bot_token: holds a blank, a line end or a character that no token has; copy it again without quotes"
     )]
     BotToken,
+    /// The app-level token could not be sent in a header.
+    #[error(
+        "app_token: holds a blank, a line end or a character that no token has; copy it again without quotes"
+    )]
+    AppToken,
     /// No secret, so nobody could be verified.
     #[error("signing_secret: at least one is needed (Basic Information, App Credentials)")]
     NoSigningSecret,
@@ -72,15 +92,18 @@ impl SlackConfig {
         }
         base_url(&self.base_url)?;
         bearer(&self.bot_token)?;
-        if self.signing_secrets.is_empty() {
-            return Err(ConfigError::NoSigningSecret);
-        }
-        if !self
-            .signing_secrets
-            .iter()
-            .all(|secret| is_graphic(secret.expose()))
-        {
-            return Err(ConfigError::SigningSecret);
+        match &self.mode {
+            Mode::Webhook { signing_secrets } if signing_secrets.is_empty() => {
+                return Err(ConfigError::NoSigningSecret);
+            }
+            Mode::Webhook { signing_secrets } => {
+                if !signing_secrets.iter().all(|secret| is_graphic(secret.expose())) {
+                    return Err(ConfigError::SigningSecret);
+                }
+            }
+            Mode::Socket { app_token } => {
+                bearer(app_token).map_err(|_| ConfigError::AppToken)?;
+            }
         }
         if !(is_id(&self.channel) && self.channel.starts_with(['C', 'G', 'D'])) {
             return Err(ConfigError::Channel);
@@ -203,17 +226,30 @@ mod tests {
             ),
             (
                 SlackConfig {
-                    signing_secrets: vec![],
+                    mode: Mode::Webhook {
+                        signing_secrets: vec![],
+                    },
                     ..good.clone()
                 },
                 "signing_secret",
             ),
             (
                 SlackConfig {
-                    signing_secrets: vec![secret("\u{feff}abc")],
+                    mode: Mode::Webhook {
+                        signing_secrets: vec![secret("\u{feff}abc")],
+                    },
                     ..good.clone()
                 },
                 "signing_secret",
+            ),
+            (
+                SlackConfig {
+                    mode: Mode::Socket {
+                        app_token: secret("xapp-1\n"),
+                    },
+                    ..good.clone()
+                },
+                "app_token",
             ),
             (
                 SlackConfig {

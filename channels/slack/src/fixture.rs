@@ -1,7 +1,9 @@
 //! What the tests share: a configuration, cards and signed requests.
 
+use std::sync::Arc;
+
 use gatepost_channel::{
-    Actions, ButtonToken, Card, Fact, Inert, RawRequest, Secret, Tone, Verifier as _, Words,
+    Actions, ButtonToken, Card, Fact, Inert, Means, RawRequest, Secret, Tone, UtcMillis, Verifier as _, Words,
 };
 use hmac::{Hmac, KeyInit, Mac};
 use serde_json::{Value, json};
@@ -9,7 +11,7 @@ use sha2::Sha256;
 
 use crate::SlackChannel;
 use crate::callback::AppId;
-use crate::config::SlackConfig;
+use crate::config::{Mode, SlackConfig};
 use crate::verify::SlackVerifier;
 
 pub(crate) const SECRET: &str = "d0c5e1f2a3b4c5d6e7f8091a2b3c4d5e";
@@ -21,7 +23,9 @@ pub(crate) fn config(base_url: &str) -> SlackConfig {
         name: "ops-slack".into(),
         base_url: base_url.into(),
         bot_token: Secret::new("xoxb-canary-slack-77aa").unwrap(),
-        signing_secrets: vec![Secret::new(SECRET).unwrap()],
+        mode: Mode::Webhook {
+            signing_secrets: vec![Secret::new(SECRET).unwrap()],
+        },
         channel: "C0APPROVE1".into(),
         app_id: Some("A0DEMO0001".into()),
         teams: vec![],
@@ -38,8 +42,17 @@ pub(crate) fn http() -> reqwest::Client {
         .unwrap()
 }
 
+/// What connections need: HTTP/1.1, a still clock, and no spreading of waits.
+pub(crate) fn means() -> Means {
+    Means {
+        http: http(),
+        now: Arc::new(|| UtcMillis::from_secs(NOW)),
+        chance: Arc::new(|bytes| bytes.fill(0)),
+    }
+}
+
 pub(crate) fn channel(base_url: &str) -> SlackChannel {
-    SlackChannel::new(&config(base_url), http()).unwrap()
+    SlackChannel::new(&config(base_url), http(), &means()).unwrap()
 }
 
 pub(crate) fn words() -> Words {

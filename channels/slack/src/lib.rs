@@ -1,4 +1,4 @@
-//! Slack as a channel: cards in Block Kit, clicks over signed HTTP, edits and private notices over the Web API.
+//! Slack as a channel: cards in Block Kit, clicks over signed HTTP or Socket Mode, edits and private notices over the Web API.
 //!
 //! The crate knows Slack and the port, and neither store nor gate nor web server. Read in this order:
 //!
@@ -8,6 +8,7 @@
 //! 4. `client`, `error`, `wait`: one call to the Web API, and what its failure means.
 //! 5. `post`, `notice`, `check`: what is done with such calls.
 //! 6. `verify`, `callback`: from raw bytes to a click.
+//! 7. [`connection`]: Socket Mode, the same clicks without a public address.
 //!
 //! Untrusted text is written only into `plain_text` objects with `emoji: false` and into preformatted rich text, where Slack
 //! reads no markup, mention or link. Facts are from Slack's method reference and request-signing guide.
@@ -19,6 +20,7 @@ pub mod channel;
 mod check;
 mod client;
 pub mod config;
+pub mod connection;
 mod error;
 mod notice;
 mod post;
@@ -26,7 +28,7 @@ mod verify;
 mod wait;
 
 pub use channel::{SlackApp, SlackChannel};
-pub use config::{ConfigError, SlackConfig};
+pub use config::{ConfigError, Mode, SlackConfig};
 
 #[cfg(test)]
 mod callback_tests;
@@ -37,9 +39,13 @@ mod check_tests;
 #[cfg(test)]
 mod client_tests;
 #[cfg(test)]
+mod connection_tests;
+#[cfg(test)]
 mod error_tests;
 #[cfg(test)]
 mod fake_api;
+#[cfg(test)]
+mod fake_socket;
 #[cfg(test)]
 mod fixture;
 #[cfg(test)]
