@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use gatepost_channel::{
-    AppKey, Card, Channel, Click, Failure, Health, HttpAnswer, Inbound, MessageRef, Pace, PostKey, Posted,
+    AppKey, Card, Channel, Click, Connection, Failure, Health, HttpAnswer, Inbound, MessageRef, Pace, PostKey, Posted,
     RawRequest, Refusal, Reply, UtcMillis, Verifier, Webhook,
 };
 
@@ -13,6 +13,7 @@ use crate::KIND;
 use crate::card::lay_out;
 use crate::client::FeishuApp;
 use crate::config::{ConfigError, FeishuConfig, Mode, is_id};
+use crate::connection::FeishuConnection;
 use crate::verify::{CallbackVerifier, Document};
 use crate::{callback, check, post};
 
@@ -23,7 +24,14 @@ pub struct FeishuChannel {
     name: String,
     chat_id: String,
     tenants: Vec<String>,
-    webhook: Option<FeishuWebhook>,
+    inlet: Inlet,
+}
+
+/// How clicks come in. Never both, never neither.
+#[derive(Debug)]
+enum Inlet {
+    Webhook(FeishuWebhook),
+    Connection(Arc<FeishuConnection>),
 }
 
 /// The callback side: made only with both secrets of the app.
@@ -47,18 +55,19 @@ impl FeishuChannel {
         if config.tenants.iter().any(|tenant| tenant.trim().is_empty()) {
             return Err(ConfigError::Tenant);
         }
-        let webhook = match config.mode {
-            Mode::Webhook(secrets) => Some(FeishuWebhook {
+        let inlet = match config.mode {
+            Mode::Webhook(secrets) => Inlet::Webhook(FeishuWebhook {
                 verifier: CallbackVerifier::new(app.app_id().to_owned(), secrets),
             }),
-            Mode::LongConnection { .. } => None,
+            Mode::LongConnection(connection) if connection.key() == app.key() => Inlet::Connection(connection),
+            Mode::LongConnection(_) => return Err(ConfigError::OtherApp),
         };
         Ok(Self {
             app,
             name: config.name,
             chat_id: config.chat_id,
             tenants: config.tenants,
-            webhook,
+            inlet,
         })
     }
 }
@@ -98,7 +107,11 @@ impl Channel for FeishuChannel {
     }
 
     async fn check(&self) -> Health {
-        check::check(&self.app, &self.chat_id).await
+        let health = check::check(&self.app, &self.chat_id).await;
+        match &self.inlet {
+            Inlet::Webhook(_) => health,
+            Inlet::Connection(connection) => connection.check(health).await,
+        }
     }
 
     /// A group takes five messages a second from all of its bots together: one at once and four a second.
@@ -115,7 +128,17 @@ impl Channel for FeishuChannel {
     }
 
     fn webhook(&self) -> Option<&dyn Webhook> {
-        self.webhook.as_ref().map(|webhook| webhook as &dyn Webhook)
+        match &self.inlet {
+            Inlet::Webhook(webhook) => Some(webhook),
+            Inlet::Connection(_) => None,
+        }
+    }
+
+    fn connection(&self) -> Option<Arc<dyn Connection>> {
+        match &self.inlet {
+            Inlet::Webhook(_) => None,
+            Inlet::Connection(connection) => Some(Arc::clone(connection) as Arc<dyn Connection>),
+        }
     }
 }
 

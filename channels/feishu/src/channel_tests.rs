@@ -3,13 +3,14 @@
 use std::sync::Arc;
 
 use gatepost_channel::{
-    Channel as _, HttpAnswer, Inbound, Inert, Opened, Reply, ReplyTone, Verified, Verifier as _,
+    Channel as _, HttpAnswer, Inbound, Inert, Means, Opened, Reply, ReplyTone, Verified, Verifier as _,
 };
 use serde_json::json;
 
 use crate::channel::{FeishuChannel, FeishuWebhook};
 use crate::client::FeishuApp;
-use crate::config::{FeishuConfig, Mode};
+use crate::config::{ConfigError, FeishuConfig, Mode};
+use crate::connection::FeishuConnection;
 use crate::fake::channel;
 use crate::fixture::{self, press, sealed, signed};
 
@@ -61,17 +62,21 @@ fn a_click_passes_from_bytes_to_answer() {
     );
     assert_eq!(answer.status, 200);
 
+    let means = Means {
+        http: reqwest::Client::builder().no_proxy().build().unwrap(),
+        now: std::sync::Arc::new(fixture::now),
+        chance: std::sync::Arc::new(|bytes| bytes.fill(0)),
+    };
+    let connection = FeishuConnection::new(app(fixture::APP).unwrap(), None, means);
     let silent = FeishuConfig {
-        mode: Mode::LongConnection {
-            verification_token: None,
-        },
+        mode: Mode::LongConnection(connection),
         ..config
     };
-    assert!(
-        FeishuChannel::new(app(fixture::APP).unwrap(), silent)
-            .unwrap()
-            .webhook()
-            .is_none()
+    let connected = FeishuChannel::new(app(fixture::APP).unwrap(), silent.clone()).unwrap();
+    assert!(connected.webhook().is_none() && connected.connection().is_some());
+    assert_eq!(
+        FeishuChannel::new(app("cli_another").unwrap(), silent).unwrap_err(),
+        ConfigError::OtherApp
     );
 }
 

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use gatepost_channel::{AppKey, Secret, UtcMillis};
-use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap};
+use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Client, Method, Response};
 use serde_json::json;
 
@@ -147,10 +147,35 @@ impl FeishuApp {
         Ok(Fresh { token, life })
     }
 
+    /// Asks where a long connection may be opened: an address for one use, and how to behave. The ticket stands in the
+    /// address, so it is not logged.
+    pub(crate) async fn endpoint(&self) -> Result<Object, CallError> {
+        let body = json!({ "AppID": self.app_id, "AppSecret": self.app_secret.expose() });
+        let call = Call {
+            name: "ws.endpoint",
+            method: Method::POST,
+            path: &["callback", "ws", "endpoint"],
+            query: &[],
+            body: Some(body.to_string().into_bytes()),
+        };
+        let headers = HeaderMap::from_iter([(HeaderName::from_static("locale"), HeaderValue::from_static("zh"))]);
+        self.send_with(&call, None, headers).await
+    }
+
     async fn send(&self, call: &Call<'_>, token: Option<&Secret>) -> Result<Object, CallError> {
+        self.send_with(call, token, HeaderMap::new()).await
+    }
+
+    async fn send_with(
+        &self,
+        call: &Call<'_>,
+        token: Option<&Secret>,
+        headers: HeaderMap,
+    ) -> Result<Object, CallError> {
         let mut request = self
             .http
             .request(call.method.clone(), self.base.at(call.path, call.query))
+            .headers(headers)
             .timeout(self.patience);
         if let Some(token) = token {
             request = request.header(AUTHORIZATION, format!("Bearer {}", token.expose()));

@@ -4,9 +4,12 @@
 
 use std::fmt;
 use std::net::IpAddr;
+use std::sync::Arc;
 
 use gatepost_channel::Secret;
 use reqwest::Url;
+
+use crate::connection::FeishuConnection;
 
 /// One app on the platform, shared by all of its channels.
 #[derive(Debug, Clone)]
@@ -37,11 +40,9 @@ pub struct FeishuConfig {
 pub enum Mode {
     /// The platform calls us over HTTP. Every callback is signed and encrypted.
     Webhook(CallbackSecrets),
-    /// We connect to the platform; connecting is the authentication, and there is no callback route.
-    LongConnection {
-        /// Compared with the token in each event when it is given.
-        verification_token: Option<Secret>,
-    },
+    /// We connect to the platform, over this connection of the app; connecting is the authentication, and there is no
+    /// callback route.
+    LongConnection(Arc<FeishuConnection>),
 }
 
 /// Both secrets that a webhook needs. Neither alone protects anything: the key signs and seals, the token names the app.
@@ -88,6 +89,9 @@ pub enum ConfigError {
     /// A tenant that names nobody.
     #[error("tenants holds an empty entry: remove it, or name the tenant_key")]
     Tenant,
+    /// A channel was to share a connection that is another app's.
+    #[error("app_id is not that of the connection the channel was given")]
+    OtherApp,
     /// A channel without a name.
     #[error("name is empty")]
     Name,
@@ -101,6 +105,7 @@ impl ConfigError {
             Self::VerificationToken => "verification_token",
             Self::BaseUrl(_) => "base_url",
             Self::Id { key, .. } => key,
+            Self::OtherApp => "app_id",
             Self::Tenant => "tenants",
             Self::Name => "name",
         }

@@ -8,6 +8,7 @@
 //! 4. `verify`, `crypto`, `document`, `legacy`: how the bytes of a callback become an authentic document, or a refusal.
 //! 5. `callback`: what an authentic document says, and the answer to a click.
 //! 6. `post` and `check`: the calls that are made; [`client`] and `token`: how; `error`: what the platform's codes mean.
+//! 7. [`connection`] and `frame`: the long connection, the same clicks without a public address.
 //!
 //! This crate knows neither store nor gate nor web server. The facts are those of the platform's documentation (sending and
 //! updating messages, card JSON 2.0, callbacks, request verification) as of 2026.
@@ -15,6 +16,7 @@
 pub mod channel;
 pub mod client;
 pub mod config;
+pub mod connection;
 
 mod callback;
 mod card;
@@ -23,6 +25,7 @@ mod crypto;
 mod document;
 mod elements;
 mod error;
+mod frame;
 mod legacy;
 mod post;
 mod token;
@@ -30,6 +33,7 @@ mod verify;
 
 pub use channel::FeishuChannel;
 pub use client::{FeishuApp, Now};
+pub use connection::FeishuConnection;
 pub use config::{CallbackSecrets, ConfigError, FeishuAppConfig, FeishuConfig, Mode};
 
 #[cfg(test)]
@@ -39,7 +43,11 @@ mod check_tests;
 #[cfg(test)]
 mod client_tests;
 #[cfg(test)]
+mod connection_tests;
+#[cfg(test)]
 mod fake;
+#[cfg(test)]
+mod fake_socket;
 #[cfg(test)]
 mod fixture;
 #[cfg(test)]

@@ -123,18 +123,18 @@ async fn talk<D: Dialect>(
     let opened = Instant::now();
     let mut pulse = Pulse {
         heard: opened,
-        ping_at: opened,
+        // Where the platform does not greet, a first ping asks for its wishes.
+        pinged: Some(opened).filter(|_| D::GREETS),
         pong_by: None,
         greet_by: Some(opened + GREETING_WITHIN).filter(|_| D::GREETS),
     };
-    if D::GREETS {
-        pulse.ping_at += dialect.tempo().ping_every;
-    } else {
+    if !D::GREETS {
         seat.live(None);
     }
     let mut gone_by = None;
     loop {
-        let dead_at = pulse.dead_at(dialect.tempo());
+        let tempo = dialect.tempo();
+        let (ping_at, dead_at) = (pulse.ping_at(tempo), pulse.dead_at(tempo));
         tokio::select! {
             biased;
             () = seat.stopping() => return Ok(End::LetGo),
@@ -148,8 +148,8 @@ async fn talk<D: Dialect>(
             () = sleep_until(dead_at) => {
                 return Ok(End::lost(if pulse.greet_by.is_some() { "no_greeting" } else { "silent" }));
             }
-            () = sleep_until(pulse.ping_at) => {
-                pulse.pinged(dialect.tempo());
+            () = sleep_until(ping_at) => {
+                pulse.ping(tempo);
                 socket.send(dialect.ping()).await?;
             }
             frame = socket.next(), if clicks.len() < MOST_CLICKS => {
@@ -221,7 +221,7 @@ async fn at(instant: Option<Instant>) {
 #[derive(Debug)]
 struct Pulse {
     heard: Instant,
-    ping_at: Instant,
+    pinged: Option<Instant>,
     pong_by: Option<Instant>,
     greet_by: Option<Instant>,
 }
@@ -235,9 +235,14 @@ impl Pulse {
             .fold(self.heard + tempo.silent_after, Instant::min)
     }
 
-    fn pinged(&mut self, tempo: Tempo) {
+    /// When the peer is asked next; the platform may have changed the rhythm since the last time.
+    fn ping_at(&self, tempo: Tempo) -> Instant {
+        self.pinged.map_or(self.heard, |pinged| pinged + tempo.ping_every)
+    }
+
+    fn ping(&mut self, tempo: Tempo) {
         let now = Instant::now();
-        self.ping_at = now + tempo.ping_every;
+        self.pinged = Some(now);
         if self.pong_by.is_none() {
             self.pong_by = tempo.pong_within.map(|within| now + within);
         }
