@@ -1,11 +1,11 @@
 //! From the configuration to channels: the place where adapters get their names, secrets and connections.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 use std::time::Duration;
 
-use gatepost_channel::{Channel, EmptySecret};
-use gatepost_feishu::{CallbackSecrets, FeishuApp, FeishuAppConfig, FeishuChannel};
+use gatepost_channel::{AppKey, Channel, Connection, EmptySecret, Means};
+use gatepost_feishu::{CallbackSecrets, FeishuApp, FeishuAppConfig, FeishuChannel, FeishuConnection};
 use gatepost_local::LocalChannel;
 use gatepost_slack::{SlackApp, SlackChannel};
 
@@ -15,7 +15,7 @@ use crate::config::{
 };
 use crate::delivery::phrase;
 use crate::delivery::registry::{Listed, Registry};
-use crate::ids::{ChannelName, Org};
+use crate::ids::{ChannelName, Ids as _, Org, SystemIds};
 
 /// A channel cannot be built from what is configured.
 #[derive(Debug, thiserror::Error)]
@@ -35,17 +35,45 @@ pub fn http_client() -> Result<reqwest::Client, reqwest::Error> {
         .build()
 }
 
+/// The HTTP client that opens WebSockets: as the other, and HTTP/1.1 alone, from which a connection can be upgraded.
+fn socket_client() -> Result<reqwest::Client, reqwest::Error> {
+    reqwest::Client::builder()
+        .redirect(reqwest::redirect::Policy::none())
+        .connect_timeout(Duration::from_secs(2))
+        .http1_only()
+        .user_agent(concat!("gatepost/", env!("CARGO_PKG_VERSION")))
+        .build()
+}
+
+/// The connections of these channels, one for each app that has one. Each is to run on the server's tasks, with the same
+/// intake that the callbacks get.
+pub fn connections(registry: &Registry) -> Vec<Arc<dyn Connection>> {
+    let all = registry.all().filter_map(|listed| listed.channel.connection());
+    let by_app: BTreeMap<_, _> = all.map(|connection| (connection.key(), connection)).collect();
+    by_app.into_values().collect()
+}
+
 /// Builds all channels; those of one app share it.
 pub fn build(
     channels: &[ChannelConfig],
     http: &reqwest::Client,
     clock: &Arc<dyn Clock>,
 ) -> Result<Registry, ChannelError> {
+    let sockets = socket_client().map_err(|error| ChannelError {
+        channel: "all".to_owned(),
+        what: error.without_url().to_string(),
+    })?;
+    let now = Arc::clone(clock);
     let mut apps = Apps {
         http: http.clone(),
-        clock: Arc::clone(clock),
+        means: Means {
+            http: sockets,
+            now: Arc::new(move || now.now()),
+            chance: Arc::new(|bytes| SystemIds.random(bytes)),
+        },
         slack: HashMap::new(),
         feishu: HashMap::new(),
+        connected: HashMap::new(),
     };
     let listed = channels.iter().map(|config| {
         let channel = apps.channel(config).map_err(|what| ChannelError {
@@ -68,9 +96,10 @@ pub fn build(
 
 struct Apps {
     http: reqwest::Client,
-    clock: Arc<dyn Clock>,
+    means: Means,
     slack: HashMap<(String, String), Arc<SlackApp>>,
     feishu: HashMap<(String, String), Arc<FeishuApp>>,
+    connected: HashMap<AppKey, Arc<FeishuConnection>>,
 }
 
 impl Apps {
@@ -83,14 +112,19 @@ impl Apps {
     }
 
     fn slack(&mut self, channel: &ChannelConfig, config: &SlackConfig) -> Result<Arc<dyn Channel>, String> {
-        let SlackMode::Webhook { signing_secrets } = &config.mode else {
-            return Err("mode socket is not built into this version; use mode: webhook".to_owned());
+        let mode = match &config.mode {
+            SlackMode::Webhook { signing_secrets } => gatepost_slack::Mode::Webhook {
+                signing_secrets: signing_secrets.iter().map(secret).collect::<Result<_, _>>()?,
+            },
+            SlackMode::Socket { app_token } => gatepost_slack::Mode::Socket {
+                app_token: secret(app_token)?,
+            },
         };
         let adapter = gatepost_slack::SlackConfig {
             name: channel.name.clone(),
             base_url: config.base_url.to_string(),
             bot_token: secret(&config.bot_token)?,
-            signing_secrets: signing_secrets.iter().map(secret).collect::<Result<_, _>>()?,
+            mode,
             channel: config.channel.clone(),
             app_id: config.app_id.clone(),
             teams: config.teams.clone().unwrap_or_default(),
@@ -99,7 +133,8 @@ impl Apps {
         let app = if let Some(app) = self.slack.get(&key) {
             Arc::clone(app)
         } else {
-            let app = SlackApp::new(&adapter, self.http.clone()).map_err(|error| error.to_string())?;
+            let app =
+                SlackApp::new(&adapter, self.http.clone(), &self.means).map_err(|error| error.to_string())?;
             self.slack.insert(key, Arc::clone(&app));
             app
         };
@@ -109,35 +144,41 @@ impl Apps {
     }
 
     fn feishu(&mut self, channel: &ChannelConfig, config: &FeishuConfig) -> Result<Arc<dyn Channel>, String> {
-        let FeishuMode::Webhook {
-            encrypt_key,
-            verification_token,
-        } = &config.mode
-        else {
-            return Err("mode long_connection is not built into this version; use mode: webhook".to_owned());
-        };
-        let callback = CallbackSecrets::new(Some(secret(encrypt_key)?), Some(secret(verification_token)?))
-            .map_err(|error| error.to_string())?;
         let key = (channel.org.clone(), config.app_id.clone());
         let app = if let Some(app) = self.feishu.get(&key) {
             Arc::clone(app)
         } else {
-            let clock = Arc::clone(&self.clock);
             let adapter = FeishuAppConfig {
                 base_url: config.base_url.to_string(),
                 app_id: config.app_id.clone(),
                 app_secret: secret(&config.app_secret)?,
             };
-            let app = FeishuApp::new(self.http.clone(), Arc::new(move || clock.now()), adapter)
+            let app = FeishuApp::new(self.http.clone(), Arc::clone(&self.means.now), adapter)
                 .map_err(|error| error.to_string())?;
             self.feishu.insert(key, Arc::clone(&app));
             app
+        };
+        let mode = match &config.mode {
+            FeishuMode::Webhook {
+                encrypt_key,
+                verification_token,
+            } => gatepost_feishu::Mode::Webhook(
+                CallbackSecrets::new(Some(secret(encrypt_key)?), Some(secret(verification_token)?))
+                    .map_err(|error| error.to_string())?,
+            ),
+            FeishuMode::LongConnection => {
+                let connection = self
+                    .connected
+                    .entry(app.key())
+                    .or_insert_with(|| FeishuConnection::new(Arc::clone(&app), None, self.means.clone()));
+                gatepost_feishu::Mode::LongConnection(Arc::clone(connection))
+            }
         };
         let adapter = gatepost_feishu::FeishuConfig {
             name: channel.name.clone(),
             chat_id: config.chat_id.clone(),
             tenants: config.tenants.clone().unwrap_or_default(),
-            mode: gatepost_feishu::Mode::Webhook(callback),
+            mode,
         };
         Ok(Arc::new(
             FeishuChannel::new(app, adapter).map_err(|error| error.to_string())?,

@@ -23,6 +23,7 @@ use crate::ids::{ChannelName, OutboxId};
 use crate::storage::ReplayKey;
 
 pub mod reply;
+pub mod socket;
 
 /// The platforms give 3 s for the whole answer; the decision must be stored well before.
 const DECIDE_WITHIN: Duration = Duration::from_millis(2_200);
@@ -65,12 +66,7 @@ impl Intake {
         let now = self.clock.now();
         match Verified::check(webhook, request, now) {
             Err(refusal) => {
-                warn!(%channel, reason = refusal.reason, hint = refusal.hint, "a callback was refused");
-                metrics::counter!("gatepost_callbacks_refused_total", "reason" => refusal.reason)
-                    .increment(1);
-                self.gatekeeper
-                    .journal()
-                    .refused_callback(&listed.org, channel, refusal.reason, now);
+                self.refuse(listed, &refusal, now);
                 match refusal.kind {
                     gatepost_channel::RefusalKind::Inauthentic => status(401),
                     gatepost_channel::RefusalKind::Unreadable => status(400),
@@ -83,7 +79,14 @@ impl Intake {
                     }
                     answer
                 }
-                Opened::Click(click) => self.click(listed, webhook, &click).await,
+                Opened::Click(click) => {
+                    let answer = self.rule(listed, click.get()).await;
+                    if !answer.stored && listed.channel.private_notice().is_some() {
+                        // This platform shows a failed answer to the person, who then presses again.
+                        return status(503);
+                    }
+                    webhook.answer(click.get(), &answer.reply)
+                }
             },
         }
     }
@@ -99,28 +102,47 @@ impl Intake {
         status(413)
     }
 
-    /// Decides a verified click and answers it. `listed` is the channel whose verifier vouches for it.
-    async fn click(&self, listed: &Listed, webhook: &dyn Webhook, click: &Verified<Click>) -> HttpAnswer {
-        let click = click.get();
+    /// Writes down that something was refused at this channel.
+    fn refuse(&self, listed: &Listed, refusal: &Refusal, now: UtcMillis) {
+        let channel = listed.name.as_str();
+        warn!(%channel, reason = refusal.reason, hint = refusal.hint, "a callback was refused");
+        metrics::counter!("gatepost_callbacks_refused_total", "reason" => refusal.reason).increment(1);
+        self.gatekeeper
+            .journal()
+            .refused_callback(&listed.org, channel, refusal.reason, now);
+    }
+
+    /// Decides a verified click, whatever it came in by. `listed` is a channel of the app that vouches for it.
+    async fn rule(&self, listed: &Listed, click: &Click) -> Answer {
         let app = listed.channel.app();
         let replay = ReplayKey {
             app: app.clone(),
             key: click.replay_key.clone(),
         };
-        let Some(home) = self
-            .gatekeeper
-            .registry()
-            .of_click(&app, &listed.org, &click.chat)
-        else {
-            let draft = crate::audit::Draft::new(
-                &listed.org,
-                "callback.refused",
-                crate::audit::Actor::Platform(who(click)),
-            );
+        let home = if click.app.as_ref().is_some_and(|claimed| *claimed != app.id) {
+            Err("other_app")
+        } else {
             self.gatekeeper
-                .journal()
-                .write(draft.on(listed.name.as_str()).with("reason", "unknown_chat"));
-            return self.say(listed, webhook, click, "unknown_chat", ReplyTone::Error, None);
+                .registry()
+                .of_click(&app, &listed.org, &click.chat)
+                .ok_or("unknown_chat")
+        };
+        let home = match home {
+            Ok(home) => home,
+            Err(reason) => {
+                let draft = crate::audit::Draft::new(
+                    &listed.org,
+                    "callback.refused",
+                    crate::audit::Actor::Platform(who(click)),
+                );
+                self.gatekeeper
+                    .journal()
+                    .write(draft.on(listed.name.as_str()).with("reason", reason));
+                return Answer {
+                    reply: self.say(listed, "unknown_chat", ReplyTone::Error, None),
+                    stored: true,
+                };
+            }
         };
         self.last_click
             .lock()
@@ -128,15 +150,17 @@ impl Intake {
             .insert(home.name.clone(), self.clock.now());
         let decide = self.decide(home, click, replay);
         match tokio::time::timeout(DECIDE_WITHIN, self.gatekeeper.store().run(decide)).await {
-            Ok(Ok(decided)) => self.answer(home, webhook, click, decided).await,
+            Ok(Ok(decided)) => Answer {
+                reply: self.answer(home, click, decided).await,
+                stored: true,
+            },
             failed => {
                 warn!(channel = %home.name, error = ?failed.err().map(|_| "too slow"), "a click could not be stored in time");
                 metrics::counter!("gatepost_callbacks_unstored_total").increment(1);
-                if home.channel.private_notice().is_some() {
-                    // This platform shows a failed answer to the person, who then presses again.
-                    return status(503);
+                Answer {
+                    reply: self.say(home, "try_again", ReplyTone::Warning, None),
+                    stored: false,
                 }
-                self.say(home, webhook, click, "try_again", ReplyTone::Warning, None)
             }
         }
     }
@@ -173,13 +197,7 @@ impl Intake {
         }
     }
 
-    async fn answer(
-        &self,
-        home: &Listed,
-        webhook: &dyn Webhook,
-        click: &Click,
-        decided: Decided,
-    ) -> HttpAnswer {
+    async fn answer(&self, home: &Listed, click: &Click, decided: Decided) -> Reply {
         let said = reply::of(&decided, click.decision);
         info!(channel = %home.name, request = decided.dossier.as_ref().map(|d| d.confirmation.id.as_str()), ruling = said.key, "a click was decided");
         metrics::counter!("gatepost_clicks_total", "ruling" => said.key).increment(1);
@@ -208,18 +226,10 @@ impl Intake {
                 warn!(%error, channel = %home.name, "a private notice could not be queued");
             }
         }
-        self.say(home, webhook, click, said.key, said.tone, Some(&decided))
+        self.say(home, said.key, said.tone, Some(&decided))
     }
 
-    fn say(
-        &self,
-        home: &Listed,
-        webhook: &dyn Webhook,
-        click: &Click,
-        key: &str,
-        tone: ReplyTone,
-        decided: Option<&Decided>,
-    ) -> HttpAnswer {
+    fn say(&self, home: &Listed, key: &str, tone: ReplyTone, decided: Option<&Decided>) -> Reply {
         let maker = self.gatekeeper.maker();
         let card = decided.and_then(|decided| {
             let dossier = decided.dossier.as_ref()?;
@@ -230,12 +240,11 @@ impl Intake {
                 .find(|delivery| delivery.channel == home.name)?;
             Some(maker.card(dossier, delivery, home.language))
         });
-        let reply = Reply {
+        Reply {
             tone,
             text: Inert::new(maker.phrases(home.language).reply(key)),
             card,
-        };
-        webhook.answer(click, &reply)
+        }
     }
 }
 

@@ -11,7 +11,7 @@ use axum::http::HeaderMap;
 use axum::response::Response;
 use axum::routing::post;
 use gatepost_channel::{
-    Actions, ButtonToken, Card, Channel, Click, Decision, Fact, HttpAnswer, Inert, MessageRef, Opened,
+    Actions, ButtonToken, Card, Channel, Click, Decision, Fact, HttpAnswer, Inert, Means, MessageRef, Opened,
     PostKey, Posted, RawRequest, Refusal, Reply, ReplyTone, Secret, Tone, UtcMillis, Verified, Words,
 };
 use gatepost_feishu::{CallbackSecrets, FeishuApp, FeishuAppConfig, FeishuChannel, FeishuConfig, Mode};
@@ -127,12 +127,19 @@ async fn slack_accepts_every_card_and_its_clicks_are_read() {
         name: "ops-slack".to_owned(),
         base_url: slack.base_url.clone(),
         bot_token: Secret::new(fake_slack::BOT_TOKEN).unwrap(),
-        signing_secrets: vec![Secret::new(fake_slack::SIGNING_SECRET).unwrap()],
+        mode: gatepost_slack::Mode::Webhook {
+            signing_secrets: vec![Secret::new(fake_slack::SIGNING_SECRET).unwrap()],
+        },
         channel: fake_slack::CHANNEL.to_owned(),
         app_id: Some(fake_slack::APP.to_owned()),
         teams: vec![fake_slack::TEAM.to_owned()],
     };
-    let channel = SlackChannel::new(&config, loopback::client()).unwrap();
+    let means = Means {
+        http: loopback::client(),
+        now: Arc::new(|| UtcMillis(0)),
+        chance: Arc::new(|bytes| bytes.fill(0)),
+    };
+    let channel = SlackChannel::new(&config, loopback::client(), &means).unwrap();
     let health = channel.check().await;
     assert!(health.healthy, "{}", health.detail);
 

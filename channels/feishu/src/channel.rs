@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use gatepost_channel::{
-    AppKey, Card, Channel, Click, Connection, Failure, Health, HttpAnswer, Inbound, MessageRef, Pace, PostKey, Posted,
-    RawRequest, Refusal, Reply, UtcMillis, Verifier, Webhook,
+    AppKey, Card, Channel, Click, Connection, Failure, Health, HttpAnswer, Inbound, MessageRef, Pace,
+    PostKey, Posted, RawRequest, Refusal, Reply, UtcMillis, Verifier, Webhook,
 };
 
 use crate::KIND;
@@ -59,7 +59,9 @@ impl FeishuChannel {
             Mode::Webhook(secrets) => Inlet::Webhook(FeishuWebhook {
                 verifier: CallbackVerifier::new(app.app_id().to_owned(), secrets),
             }),
-            Mode::LongConnection(connection) if connection.key() == app.key() => Inlet::Connection(connection),
+            Mode::LongConnection(connection) if connection.key() == app.key() => {
+                Inlet::Connection(connection)
+            }
             Mode::LongConnection(_) => return Err(ConfigError::OtherApp),
         };
         Ok(Self {

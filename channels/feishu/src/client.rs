@@ -158,7 +158,8 @@ impl FeishuApp {
             query: &[],
             body: Some(body.to_string().into_bytes()),
         };
-        let headers = HeaderMap::from_iter([(HeaderName::from_static("locale"), HeaderValue::from_static("zh"))]);
+        let headers =
+            HeaderMap::from_iter([(HeaderName::from_static("locale"), HeaderValue::from_static("zh"))]);
         self.send_with(&call, None, headers).await
     }
 

@@ -33,14 +33,21 @@ async fn two_connections_are_held_each_with_an_address_of_its_own() {
         let asked = world.asked();
         assert_eq!(asked.len(), 2);
         for request in asked {
-            assert!(request.starts_with("POST /callback/ws/endpoint HTTP/1.1\r\n"), "{request}");
+            assert!(
+                request.starts_with("POST /callback/ws/endpoint HTTP/1.1\r\n"),
+                "{request}"
+            );
             assert!(request.contains("\r\nlocale: zh\r\n"), "{request}");
             let body: Value = serde_json::from_str(request.split_once("\r\n\r\n").unwrap().1).unwrap();
             assert_eq!(body, json!({ "AppID": crate::fixture::APP, "AppSecret": SECRET }));
         }
         let tickets: BTreeSet<_> = world.tickets().into_iter().collect();
         assert_eq!(tickets.len(), 2, "{tickets:?}");
-        for told in [format!("{status:?}"), status.detail(), format!("{:?}", world.connection)] {
+        for told in [
+            format!("{status:?}"),
+            status.detail(),
+            format!("{:?}", world.connection),
+        ] {
             assert!(!told.contains("canary"), "{told}");
         }
     })
@@ -66,7 +73,11 @@ async fn a_press_in_parts_is_answered_with_what_was_stored_and_reading_goes_on_m
         world.desk.gate.forget_permits(Semaphore::MAX_PERMITS);
         link.press(3, 1).await;
         pass(4).await;
-        assert_eq!(link.answer().await, ("m-3".into(), json!({ "code": 500 })), "too late is a failure, not silence");
+        assert_eq!(
+            link.answer().await,
+            ("m-3".into(), json!({ "code": 500 })),
+            "too late is a failure, not silence"
+        );
     })
     .await;
 }
@@ -80,7 +91,11 @@ async fn repeats_reach_the_intake_and_foreign_events_do_not() {
         second.press(1, 2).await;
         assert_eq!(first.answer().await, second.answer().await);
         let clicks = world.desk.clicks.lock().unwrap().clone();
-        assert_eq!((clicks.len(), &clicks[0]), (2, &clicks[1]), "for the replay memory to tell");
+        assert_eq!(
+            (clicks.len(), &clicks[0]),
+            (2, &clicks[1]),
+            "for the replay memory to tell"
+        );
         first.0.close(None).await.unwrap();
         assert!(world.desk.refused.lock().unwrap().is_empty());
     })
@@ -92,19 +107,37 @@ async fn codes_for_good_stop_and_others_are_tried_again() {
     let _still = still();
     for code in [403, 1_000_040_344, 1_000_040_350, 1_000_040_351] {
         with_platform(vec![refuses(code)], vec![], async |world| {
-            world.until(|world| !matches!(world.connection.status().state, ConnectionState::Running | ConnectionState::Idle)).await;
+            world
+                .until(|world| {
+                    !matches!(
+                        world.connection.status().state,
+                        ConnectionState::Running | ConnectionState::Idle
+                    )
+                })
+                .await;
             pass(400).await;
             assert_eq!(world.opened(), 1, "{code}");
             let detail = world.connection.status().detail();
-            assert!(detail.contains(&code.to_string()) && !world.connection.status().healthy(), "{detail}");
+            assert!(
+                detail.contains(&code.to_string()) && !world.connection.status().healthy(),
+                "{detail}"
+            );
         })
         .await;
     }
     let unclear = (502, json!("upstream"));
-    with_platform(vec![refuses(1), refuses(1_000_040_343), unclear], vec![], async |mut world| {
-        let _link = world.link().await;
-        assert_eq!(world.opened(), 4, "before the platform said how to wait, our own waits hold");
-    })
+    with_platform(
+        vec![refuses(1), refuses(1_000_040_343), unclear],
+        vec![],
+        async |mut world| {
+            let _link = world.link().await;
+            assert_eq!(
+                world.opened(),
+                4,
+                "before the platform said how to wait, our own waits hold"
+            );
+        },
+    )
     .await;
 }
 
@@ -112,24 +145,41 @@ async fn codes_for_good_stop_and_others_are_tried_again() {
 async fn a_refused_handshake_is_told_by_its_headers() {
     let _still = still();
     let refused = |status: u16, more: &str| {
-        format!("HTTP/1.1 {status} -\r\nHandshake-Status: {status}\r\nHandshake-Msg: no\r\n{more}content-length: 0\r\nconnection: close\r\n\r\n")
+        format!(
+            "HTTP/1.1 {status} -\r\nHandshake-Status: {status}\r\nHandshake-Msg: no\r\n{more}content-length: 0\r\nconnection: close\r\n\r\n"
+        )
     };
     for (handshake, stops) in [
         (refused(403, ""), true),
         (refused(514, "Handshake-Autherrcode: 1000040350\r\n"), true),
         (refused(514, "Handshake-Autherrcode: 1000040360\r\n"), false),
-        ("HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n".to_owned(), false),
-        ("HTTP/1.1 101 -\r\nupgrade: websocket\r\nconnection: upgrade\r\nsec-websocket-accept: x\r\n\r\n".to_owned(), false),
+        (
+            "HTTP/1.1 200 OK\r\ncontent-length: 0\r\nconnection: close\r\n\r\n".to_owned(),
+            false,
+        ),
+        (
+            "HTTP/1.1 101 -\r\nupgrade: websocket\r\nconnection: upgrade\r\nsec-websocket-accept: x\r\n\r\n"
+                .to_owned(),
+            false,
+        ),
     ] {
         with_platform(vec![], vec![handshake.clone()], async |mut world| {
-            world.until(|world| {
-                let status = world.connection.status();
-                status.trouble.is_some() || status.state != ConnectionState::Running && status.state != ConnectionState::Idle
-            }).await;
+            world
+                .until(|world| {
+                    let status = world.connection.status();
+                    status.trouble.is_some()
+                        || status.state != ConnectionState::Running && status.state != ConnectionState::Idle
+                })
+                .await;
             let stopped = matches!(world.connection.status().state, ConnectionState::Stopped { .. });
             assert_eq!(stopped, stops, "{handshake}");
             pass(89).await;
-            assert_eq!(world.opened(), 1, "the platform's ReconnectInterval is 90 s: {handshake} {:?}", world.connection.status());
+            assert_eq!(
+                world.opened(),
+                1,
+                "the platform's ReconnectInterval is 90 s: {handshake} {:?}",
+                world.connection.status()
+            );
             if !stops {
                 pass(2).await;
                 let _link = world.link().await;
@@ -215,7 +265,9 @@ async fn a_restart_of_the_platform_is_survived_and_no_press_that_was_taken_is_lo
         world.desk.gate.add_permits(10);
         again.press(3, 2).await;
         said(&again.answer().await.1);
-        world.until(|world| world.desk.clicks.lock().unwrap().len() == 3).await;
+        world
+            .until(|world| world.desk.clicks.lock().unwrap().len() == 3)
+            .await;
         assert_eq!(world.connection.status().reconnects, 2);
     })
     .await;
@@ -278,8 +330,14 @@ async fn ten_thousand_presses_are_taken_and_answered() {
             assert_eq!(answered.len(), EACH);
         };
         tokio::join!(play(first, 0), play(second, EACH));
-        let keys: BTreeSet<_> =
-            world.desk.clicks.lock().unwrap().iter().map(|click| click.replay_key.clone()).collect();
+        let keys: BTreeSet<_> = world
+            .desk
+            .clicks
+            .lock()
+            .unwrap()
+            .iter()
+            .map(|click| click.replay_key.clone())
+            .collect();
         assert_eq!(keys.len(), 2 * EACH);
     })
     .await;

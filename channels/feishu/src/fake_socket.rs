@@ -8,7 +8,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures_util::{SinkExt as _, StreamExt as _};
 use gatepost_channel::{
-    Answer, AppKey, Click, Connection as _, Inert, Intake, Means, Refusal, Reply, ReplyTone, UtcMillis, Verified,
+    Answer, AppKey, Click, Connection as _, Inert, Intake, Means, Refusal, Reply, ReplyTone, UtcMillis,
+    Verified,
 };
 use prost::Message as _;
 use reqwest::redirect;
@@ -29,7 +30,9 @@ pub(crate) const SECRET: &str = "canary-app-secret";
 pub(crate) const SERVICE: i32 = 33_554_678;
 
 /// Time stands still until the test moves it: a blocking task keeps the paused clock from running ahead of the sockets.
-pub(crate) struct Still(#[expect(dead_code, reason = "dropping it ends the blocking task")] std::sync::mpsc::Sender<()>);
+pub(crate) struct Still(
+    #[expect(dead_code, reason = "dropping it ends the blocking task")] std::sync::mpsc::Sender<()>,
+);
 
 pub(crate) fn still() -> Still {
     let (keep, end) = std::sync::mpsc::channel::<()>();
@@ -95,8 +98,9 @@ pub(crate) struct World {
     stop: Option<oneshot::Sender<()>>,
 }
 
+/// What calls and handshakes get, and what they were.
 #[derive(Clone, Default)]
-struct Script {
+pub(crate) struct Script {
     endpoint: Arc<Mutex<VecDeque<(u16, Value)>>>,
     handshakes: Arc<Mutex<VecDeque<String>>>,
     asked: Arc<Mutex<Vec<String>>>,
@@ -119,7 +123,11 @@ pub(crate) async fn with_platform(
     let _ = rustls::crypto::ring::default_provider().install_default();
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let address = listener.local_addr().unwrap();
-    let http = reqwest::Client::builder().redirect(redirect::Policy::none()).no_proxy().build().unwrap();
+    let http = reqwest::Client::builder()
+        .redirect(redirect::Policy::none())
+        .no_proxy()
+        .build()
+        .unwrap();
     let now: Arc<dyn Fn() -> UtcMillis + Send + Sync> = Arc::new(fixture::now);
     let app = FeishuAppConfig {
         base_url: format!("http://{address}"),
@@ -159,22 +167,26 @@ pub(crate) async fn with_platform(
         connection.run(intake, Box::pin(stop)).await;
         std::future::pending::<()>().await;
     };
-    let serve = async {
-        let mut served = futures_util::stream::FuturesUnordered::new();
-        loop {
-            tokio::select! {
-                accepted = listener.accept() => {
-                    let (stream, _) = accepted.unwrap();
-                    served.push(answer(stream, address.to_string(), script.clone(), send.clone()));
-                }
-                Some(()) = served.next(), if !served.is_empty() => {}
-            }
-        }
-    };
+    let serve = serve(listener, script, send);
     tokio::select! {
         () = test(world) => {}
         () = run => {}
         () = serve => {}
+    }
+}
+
+/// The fake itself, for ever.
+pub(crate) async fn serve(listener: TcpListener, script: Script, links: mpsc::UnboundedSender<Link>) {
+    let address = listener.local_addr().unwrap();
+    let mut served = futures_util::stream::FuturesUnordered::new();
+    loop {
+        tokio::select! {
+            accepted = listener.accept() => {
+                let (stream, _) = accepted.unwrap();
+                served.push(answer(stream, address.to_string(), script.clone(), links.clone()));
+            }
+            Some(()) = served.next(), if !served.is_empty() => {}
+        }
     }
 }
 
@@ -196,7 +208,9 @@ async fn answer(mut stream: TcpStream, address: String, script: Script, links: m
     let length = loop {
         if let Some(at) = bytes.windows(4).position(|window| window == b"\r\n\r\n") {
             let head = String::from_utf8_lossy(&bytes[..at]).to_ascii_lowercase();
-            let length = head.lines().find_map(|line| line.strip_prefix("content-length: ")?.parse::<usize>().ok());
+            let length = head
+                .lines()
+                .find_map(|line| line.strip_prefix("content-length: ")?.parse::<usize>().ok());
             break at + 4 + length.unwrap_or(0);
         }
         if stream.read_buf(&mut bytes).await.unwrap_or(0) == 0 {
@@ -217,7 +231,10 @@ async fn answer(mut stream: TcpStream, address: String, script: Script, links: m
     let scripted = script.endpoint.lock().unwrap().pop_front();
     let (status, body) = scripted.unwrap_or_else(|| {
         let url = format!("ws://{address}/ws?device_id=d1&service_id={SERVICE}&ticket=canary-{number}");
-        (200, json!({ "code": 0, "msg": "ok", "data": { "URL": url, "ClientConfig": config(120) } }))
+        (
+            200,
+            json!({ "code": 0, "msg": "ok", "data": { "URL": url, "ClientConfig": config(120) } }),
+        )
     });
     let body = body.to_string();
     let answer = format!(

@@ -33,8 +33,8 @@ mod verify;
 
 pub use channel::FeishuChannel;
 pub use client::{FeishuApp, Now};
-pub use connection::FeishuConnection;
 pub use config::{CallbackSecrets, ConfigError, FeishuAppConfig, FeishuConfig, Mode};
+pub use connection::FeishuConnection;
 
 #[cfg(test)]
 mod channel_tests;
@@ -52,6 +52,8 @@ mod fake_socket;
 mod fixture;
 #[cfg(test)]
 mod post_tests;
+#[cfg(test)]
+mod sdk_tests;
 #[cfg(test)]
 mod talk;
 

@@ -28,9 +28,7 @@ pub use card::{Actions, Card, Fact, Tone, Words};
 pub use channel::{
     AppKey, Channel, Health, MessageRef, Pace, PostKey, Posted, PrivateNotice, Reply, ReplyTone, Webhook,
 };
-pub use connection::{
-    Answer, Connection, ConnectionState, ConnectionStatus, Intake, Means, Stop,
-};
+pub use connection::{Answer, Connection, ConnectionState, ConnectionStatus, Intake, Means, Stop};
 pub use failure::Failure;
 pub use inbound::{Click, Decision, HttpAnswer, Inbound, PlatformUser};
 pub use secret::{EmptySecret, Secret};

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use gatepost_channel::{
-    AppKey, Card, Channel, Click, Connection, Failure, Health, HttpAnswer, Inbound, Means, MessageRef, Pace, PostKey,
-    Posted, PrivateNotice, RawRequest, Refusal, Reply, UtcMillis, Verifier, Webhook,
+    AppKey, Card, Channel, Click, Connection, Failure, Health, HttpAnswer, Inbound, Means, MessageRef, Pace,
+    PostKey, Posted, PrivateNotice, RawRequest, Refusal, Reply, UtcMillis, Verifier, Webhook,
 };
 use sha2::{Digest, Sha256};
 

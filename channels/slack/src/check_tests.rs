@@ -62,7 +62,9 @@ async fn channels_share_an_app_only_when_it_is_theirs() {
         ..config
     };
     assert!(SlackChannel::of(app, &other).is_err());
-    let unnamed = SlackChannel::new(&other, fixture::http(), &fixture::means()).unwrap().app();
+    let unnamed = SlackChannel::new(&other, fixture::http(), &fixture::means())
+        .unwrap()
+        .app();
     assert_eq!(unnamed.id.len(), 16);
 }
 

@@ -173,4 +173,3 @@ fn refused(error: CallError) -> End {
         }
     }
 }
-

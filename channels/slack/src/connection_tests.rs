@@ -26,7 +26,10 @@ async fn two_connections_are_held_and_the_token_travels_in_the_header_alone() {
             headers: vec![],
             body: vec![],
         };
-        assert!(gatepost_channel::Verifier::verify(&world.channel, &request, gatepost_channel::UtcMillis(0)).is_err());
+        assert!(
+            gatepost_channel::Verifier::verify(&world.channel, &request, gatepost_channel::UtcMillis(0))
+                .is_err()
+        );
         let (_first, _second) = pair(&mut world).await;
         let status = world.status();
         assert_eq!((status.connected, status.wanted, status.strangers), (2, 2, 0));
@@ -53,15 +56,23 @@ async fn a_press_is_acknowledged_once_it_is_stored_and_the_reader_never_waits_fo
         let mut link = world.greeted(1).await;
         world.desk.shut();
         link.press(1).await;
-        link.send(&json!({ "type": "events_api", "envelope_id": "e-1", "payload": {} })).await;
-        assert_eq!(link.acknowledged().await, "e-1", "an event overtakes a press that is being stored");
+        link.send(&json!({ "type": "events_api", "envelope_id": "e-1", "payload": {} }))
+            .await;
+        assert_eq!(
+            link.acknowledged().await,
+            "e-1",
+            "an event overtakes a press that is being stored"
+        );
         assert_eq!(world.desk.taken(), 0);
         world.desk.open();
         assert_eq!(link.acknowledged().await, "press-1");
         assert_eq!(world.desk.taken(), 1);
         let click = world.desk.clicks.lock().unwrap()[0].clone();
         assert_eq!(click.app.as_deref(), Some(APP));
-        assert_eq!((click.chat.as_str(), click.user.ids[0].as_str()), ("C0APPROVE1", "U0AAAA1111"));
+        assert_eq!(
+            (click.chat.as_str(), click.user.ids[0].as_str()),
+            ("C0APPROVE1", "U0AAAA1111")
+        );
     })
     .await;
 }
@@ -73,18 +84,28 @@ async fn a_press_that_was_not_stored_in_time_or_at_all_is_not_acknowledged() {
         let mut link = world.greeted(1).await;
         world.desk.stores.store(false, Ordering::SeqCst);
         link.press(1).await;
-        link.send(&json!({ "type": "events_api", "envelope_id": "e-1" })).await;
-        assert_eq!(link.acknowledged().await, "e-1", "nothing stored, no acknowledgement");
+        link.send(&json!({ "type": "events_api", "envelope_id": "e-1" }))
+            .await;
+        assert_eq!(
+            link.acknowledged().await,
+            "e-1",
+            "nothing stored, no acknowledgement"
+        );
         world.until(|world| world.desk.taken() == 1).await;
         world.desk.stores.store(true, Ordering::SeqCst);
         world.desk.shut();
         link.press(2).await;
-        link.send(&json!({ "type": "events_api", "envelope_id": "e-2" })).await;
+        link.send(&json!({ "type": "events_api", "envelope_id": "e-2" }))
+            .await;
         assert_eq!(link.acknowledged().await, "e-2");
         pass(3).await;
         world.desk.open();
         link.press(3).await;
-        assert_eq!(link.acknowledged().await, "press-3", "after three seconds an acknowledgement comes too late");
+        assert_eq!(
+            link.acknowledged().await,
+            "press-3",
+            "after three seconds an acknowledgement comes too late"
+        );
     })
     .await;
 }
@@ -99,9 +120,11 @@ async fn what_is_of_no_use_is_acknowledged_and_what_is_not_ours_is_refused() {
         let mut nameless = crate::fixture::press();
         nameless.as_object_mut().unwrap().remove("api_app_id");
         for payload in [foreign, nameless] {
-            link.send(&json!({ "type": "interactive", "envelope_id": "not-ours", "payload": payload })).await;
+            link.send(&json!({ "type": "interactive", "envelope_id": "not-ours", "payload": payload }))
+                .await;
         }
-        link.send(&json!({ "type": "interactive", "envelope_id": "no-payload" })).await;
+        link.send(&json!({ "type": "interactive", "envelope_id": "no-payload" }))
+            .await;
         link.0
             .send_all(&mut futures_util::stream::iter(
                 [
@@ -115,12 +138,16 @@ async fn what_is_of_no_use_is_acknowledged_and_what_is_not_ours_is_refused() {
             .await
             .unwrap();
         for (kind, id) in [("slash_commands", "s-1"), ("something_new", "n-1")] {
-            link.send(&json!({ "type": kind, "envelope_id": id, "payload": {} })).await;
+            link.send(&json!({ "type": kind, "envelope_id": id, "payload": {} }))
+                .await;
             assert_eq!(link.acknowledged().await, id);
         }
         assert_eq!(world.desk.taken(), 0);
         let refused = world.desk.refused.lock().unwrap().clone();
-        assert_eq!(refused, ["app_id_mismatch", "app_id_mismatch", "payload_not_json"]);
+        assert_eq!(
+            refused,
+            ["app_id_mismatch", "app_id_mismatch", "payload_not_json"]
+        );
     })
     .await;
 }
@@ -141,7 +168,11 @@ async fn a_connection_is_renewed_without_a_gap() {
             fresh.press(2).await;
             assert_eq!(fresh.acknowledged().await, "press-2");
             let status = world.status();
-            assert_eq!((status.connected, status.reconnects, status.strangers), (2, 1, 0), "{reason}");
+            assert_eq!(
+                (status.connected, status.reconnects, status.strangers),
+                (2, 1, 0),
+                "{reason}"
+            );
             old.press(3).await;
             assert_eq!(old.acknowledged().await, "press-3");
             pass(16).await;
@@ -162,17 +193,27 @@ async fn switched_off_or_refused_for_good_stops_with_red_health() {
         pass(120).await;
         assert_eq!(world.opened(), 2, "nobody hammers");
         let status = world.status();
-        assert!(matches!(&status.state, ConnectionState::Stopped { why } if why.starts_with("link_disabled")));
+        assert!(
+            matches!(&status.state, ConnectionState::Stopped { why } if why.starts_with("link_disabled"))
+        );
         assert!(!status.healthy());
         assert!(!world.channel.check().await.healthy);
     })
     .await;
-    for code in ["invalid_auth", "missing_scope", "team_disabled", "not_allowed_token_type"] {
+    for code in [
+        "invalid_auth",
+        "missing_scope",
+        "team_disabled",
+        "not_allowed_token_type",
+    ] {
         with_slack(vec![refuses(code)], async |world| {
             pass(120).await;
             assert_eq!(world.opened(), 1, "{code}");
             let status = world.status();
-            assert!(matches!(&status.state, ConnectionState::Stopped { why } if why.starts_with(code)), "{status:?}");
+            assert!(
+                matches!(&status.state, ConnectionState::Stopped { why } if why.starts_with(code)),
+                "{status:?}"
+            );
         })
         .await;
     }
@@ -180,7 +221,10 @@ async fn switched_off_or_refused_for_good_stops_with_red_health() {
         world.link().await.greet("A0OTHER0001", 1).await;
         pass(60).await;
         assert_eq!(world.opened(), 1);
-        assert!(matches!(world.status().state, ConnectionState::Stopped { .. }), "the token of another app");
+        assert!(
+            matches!(world.status().state, ConnectionState::Stopped { .. }),
+            "the token of another app"
+        );
     })
     .await;
 }
@@ -188,23 +232,26 @@ async fn switched_off_or_refused_for_good_stops_with_red_health() {
 #[tokio::test(start_paused = true)]
 async fn waits_are_honoured_and_grow() {
     let _still = still();
-    with_slack(vec![(429, json!({ "ok": false, "error": "ratelimited" }))], async |mut world| {
-        world.until(|world| world.status().trouble.is_some()).await;
-        pass(6).await;
-        assert_eq!(world.opened(), 1, "Retry-After is seven seconds");
-        pass(1).await;
-        let (mut first, second) = pair(&mut world).await;
-        first.disconnect("too_many_websockets").await;
-        assert_eq!(first.next().await, None);
-        pass(29).await;
-        assert_eq!(world.opened(), 3, "the dead ones must be forgotten first");
-        assert!(world.status().detail().contains("too_many_websockets"));
-        pass(1).await;
-        let _third = world.greeted(2).await;
-        drop(second);
-        let _fourth = world.greeted(2).await;
-        assert_eq!(world.status().trouble, None);
-    })
+    with_slack(
+        vec![(429, json!({ "ok": false, "error": "ratelimited" }))],
+        async |mut world| {
+            world.until(|world| world.status().trouble.is_some()).await;
+            pass(6).await;
+            assert_eq!(world.opened(), 1, "Retry-After is seven seconds");
+            pass(1).await;
+            let (mut first, second) = pair(&mut world).await;
+            first.disconnect("too_many_websockets").await;
+            assert_eq!(first.next().await, None);
+            pass(29).await;
+            assert_eq!(world.opened(), 3, "the dead ones must be forgotten first");
+            assert!(world.status().detail().contains("too_many_websockets"));
+            pass(1).await;
+            let _third = world.greeted(2).await;
+            drop(second);
+            let _fourth = world.greeted(2).await;
+            assert_eq!(world.status().trouble, None);
+        },
+    )
     .await;
 }
 
@@ -213,7 +260,11 @@ async fn a_restart_of_the_platform_is_survived() {
     let _still = still();
     with_slack(vec![], async |mut world| {
         let (first, second) = pair(&mut world).await;
-        world.script([(503, json!("upstream")), refuses("internal_error"), refuses("a_new_code")]);
+        world.script([
+            (503, json!("upstream")),
+            refuses("internal_error"),
+            refuses("a_new_code"),
+        ]);
         drop((first, second));
         let mut again = world.greeted(1).await;
         let _other = world.greeted(2).await;
@@ -233,13 +284,27 @@ async fn a_half_open_connection_is_given_up_and_replaced() {
         for _ in 0..6 {
             pass(5).await;
             // The other end reads and so answers the pings; the silent one is not read at all.
-            talking.send(&json!({ "type": "events_api", "envelope_id": "e" })).await;
+            talking
+                .send(&json!({ "type": "events_api", "envelope_id": "e" }))
+                .await;
             assert_eq!(talking.acknowledged().await, "e");
         }
         let mut fresh = world.greeted(3).await;
         assert_eq!(world.status().connected, 2);
-        assert_eq!(world.status().strangers, 1, "the platform still counts the dead one, and feeds it");
-        assert!(world.channel.connection().unwrap().status().detail().contains("swallow clicks"));
+        assert_eq!(
+            world.status().strangers,
+            1,
+            "the platform still counts the dead one, and feeds it"
+        );
+        assert!(
+            world
+                .channel
+                .connection()
+                .unwrap()
+                .status()
+                .detail()
+                .contains("swallow clicks")
+        );
         fresh.press(1).await;
         assert_eq!(fresh.acknowledged().await, "press-1");
         drop(silent);
@@ -253,7 +318,9 @@ async fn a_connection_that_is_never_greeted_is_replaced() {
     with_slack(vec![], async |mut world| {
         let mut mute = world.link().await;
         mute.press(1).await;
-        world.until(|world| !world.desk.refused.lock().unwrap().is_empty()).await;
+        world
+            .until(|world| !world.desk.refused.lock().unwrap().is_empty())
+            .await;
         pass(10).await;
         assert_eq!(mute.next().await, None);
         let _next = world.greeted(1).await;
@@ -270,7 +337,8 @@ async fn a_lost_connection_loses_no_press_that_was_taken_and_repeats_reach_the_i
         let mut link = world.greeted(1).await;
         world.desk.shut();
         link.press(1).await;
-        link.send(&json!({ "type": "events_api", "envelope_id": "e" })).await;
+        link.send(&json!({ "type": "events_api", "envelope_id": "e" }))
+            .await;
         assert_eq!(link.acknowledged().await, "e");
         drop(link);
         let mut second = world.greeted(1).await;
@@ -281,7 +349,12 @@ async fn a_lost_connection_loses_no_press_that_was_taken_and_repeats_reach_the_i
         assert_eq!(second.acknowledged().await, "press-1");
         world.until(|world| world.desk.taken() == 3).await;
         let clicks = world.desk.clicks.lock().unwrap().clone();
-        assert!(clicks.iter().all(|click| click.replay_key == clicks[0].replay_key), "for the replay memory to tell");
+        assert!(
+            clicks
+                .iter()
+                .all(|click| click.replay_key == clicks[0].replay_key),
+            "for the replay memory to tell"
+        );
     })
     .await;
 }
@@ -293,7 +366,9 @@ async fn a_stop_finishes_what_was_taken_and_says_goodbye() {
         let (mut first, mut second) = pair(&mut world).await;
         world.desk.shut();
         first.press(1).await;
-        first.send(&json!({ "type": "events_api", "envelope_id": "e" })).await;
+        first
+            .send(&json!({ "type": "events_api", "envelope_id": "e" }))
+            .await;
         assert_eq!(first.acknowledged().await, "e");
         world.ask_to_stop();
         assert_eq!(second.next().await, None);
@@ -323,8 +398,14 @@ async fn ten_thousand_presses_are_taken_and_acknowledged() {
             assert_eq!(acknowledged.len(), EACH);
         };
         tokio::join!(play(first, 0), play(second, EACH));
-        let keys: std::collections::BTreeSet<_> =
-            world.desk.clicks.lock().unwrap().iter().map(|click| click.replay_key.clone()).collect();
+        let keys: std::collections::BTreeSet<_> = world
+            .desk
+            .clicks
+            .lock()
+            .unwrap()
+            .iter()
+            .map(|click| click.replay_key.clone())
+            .collect();
         assert_eq!((world.desk.taken(), keys.len()), (2 * EACH, 2 * EACH));
     })
     .await;

@@ -9,8 +9,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures_util::{SinkExt as _, StreamExt as _};
 use gatepost_channel::{
-    Answer, AppKey, Channel as _, Click, Connection, ConnectionStatus, Inert, Intake, Refusal, Reply, ReplyTone, Secret,
-    Verified,
+    Answer, AppKey, Channel as _, Click, Connection, ConnectionStatus, Inert, Intake, Refusal, Reply,
+    ReplyTone, Secret, Verified,
 };
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -27,7 +27,9 @@ pub(crate) const APP_TOKEN: &str = "xapp-canary-socket-31f0";
 pub(crate) const APP: &str = "A0DEMO0001";
 
 /// Time stands still until the test moves it: a blocking task keeps the paused clock from running ahead of the sockets.
-pub(crate) struct Still(#[expect(dead_code, reason = "dropping it ends the blocking task")] std::sync::mpsc::Sender<()>);
+pub(crate) struct Still(
+    #[expect(dead_code, reason = "dropping it ends the blocking task")] std::sync::mpsc::Sender<()>,
+);
 
 pub(crate) fn still() -> Still {
     let (keep, end) = std::sync::mpsc::channel::<()>();
@@ -154,19 +156,7 @@ pub(crate) async fn with_slack(opens: Vec<(u16, Value)>, test: impl AsyncFnOnce(
             }
         }),
     );
-    let (opens, asked) = (Arc::clone(&world.opens), Arc::clone(&world.asked));
-    let serve = async {
-        let mut served = futures_util::stream::FuturesUnordered::new();
-        loop {
-            tokio::select! {
-                accepted = listener.accept() => {
-                    let (stream, _) = accepted.unwrap();
-                    served.push(answer(stream, address.to_string(), Arc::clone(&opens), Arc::clone(&asked), send.clone()));
-                }
-                Some(()) = served.next(), if !served.is_empty() => {}
-            }
-        }
-    };
+    let serve = serve(listener, Arc::clone(&world.opens), Arc::clone(&world.asked), send);
     let run = async {
         run.await;
         std::future::pending::<()>().await;
@@ -175,6 +165,26 @@ pub(crate) async fn with_slack(opens: Vec<(u16, Value)>, test: impl AsyncFnOnce(
         () = test(world) => {}
         () = run => {}
         () = serve => {}
+    }
+}
+
+/// The fake itself, for ever: calls for an address are scripted or answered, connections are handed to `links`.
+pub(crate) async fn serve(
+    listener: TcpListener,
+    opens: Arc<Mutex<VecDeque<(u16, Value)>>>,
+    asked: Arc<Mutex<Vec<String>>>,
+    links: mpsc::UnboundedSender<Link>,
+) {
+    let address = listener.local_addr().unwrap();
+    let mut served = futures_util::stream::FuturesUnordered::new();
+    loop {
+        tokio::select! {
+            accepted = listener.accept() => {
+                let (stream, _) = accepted.unwrap();
+                served.push(answer(stream, address.to_string(), Arc::clone(&opens), Arc::clone(&asked), links.clone()));
+            }
+            Some(()) = served.next(), if !served.is_empty() => {}
+        }
     }
 }
 
@@ -310,7 +320,11 @@ impl Link {
     /// The id of the next acknowledgement.
     pub(crate) async fn acknowledged(&mut self) -> String {
         let frame = self.next().await.unwrap();
-        assert_eq!(frame.as_object().unwrap().len(), 1, "an empty acknowledgement: {frame}");
+        assert_eq!(
+            frame.as_object().unwrap().len(),
+            1,
+            "an empty acknowledgement: {frame}"
+        );
         frame["envelope_id"].as_str().unwrap().to_owned()
     }
 }

@@ -51,4 +51,6 @@ mod fixture;
 #[cfg(test)]
 mod post_tests;
 #[cfg(test)]
+mod sdk_tests;
+#[cfg(test)]
 mod verify_tests;

@@ -60,12 +60,21 @@ mod tests {
             nonce: Duration::from_secs(25),
         };
         assert_eq!(advice, expected);
-        for odd in [json!({}), json!([]), json!({ "PingInterval": "60", "ReconnectNonce": -1 }), json!({ "PingInterval": 1.5 })] {
+        for odd in [
+            json!({}),
+            json!([]),
+            json!({ "PingInterval": "60", "ReconnectNonce": -1 }),
+            json!({ "PingInterval": 1.5 }),
+        ] {
             advice.update(&odd);
             assert_eq!(advice, expected, "{odd}");
         }
-        advice.update(&json!({ "PingInterval": 0, "ReconnectInterval": u64::MAX, "ReconnectNonce": u64::MAX }));
+        advice
+            .update(&json!({ "PingInterval": 0, "ReconnectInterval": u64::MAX, "ReconnectNonce": u64::MAX }));
         assert_eq!(advice.ping, Duration::from_secs(5));
-        assert_eq!((advice.interval, advice.nonce), (Duration::from_secs(300), Duration::from_secs(120)));
+        assert_eq!(
+            (advice.interval, advice.nonce),
+            (Duration::from_secs(300), Duration::from_secs(120))
+        );
     }
 }

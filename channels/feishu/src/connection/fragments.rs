@@ -49,7 +49,11 @@ impl Fragments {
         if sum == 1 {
             return Ok(Some(part));
         }
-        if self.waiting.get(id).is_some_and(|waiting| waiting.parts.len() != sum) {
+        if self
+            .waiting
+            .get(id)
+            .is_some_and(|waiting| waiting.parts.len() != sum)
+        {
             self.forget(id);
             return Err("fragment_sum_changed");
         }
@@ -73,7 +77,12 @@ impl Fragments {
         if waiting.parts.iter().any(Option::is_none) {
             return Ok(None);
         }
-        let whole = waiting.parts.iter_mut().filter_map(Option::take).flatten().collect();
+        let whole = waiting
+            .parts
+            .iter_mut()
+            .filter_map(Option::take)
+            .flatten()
+            .collect();
         self.forget(id);
         Ok(Some(whole))
     }
@@ -105,8 +114,15 @@ mod tests {
             assert!(fragments.join("m", numbers, vec![1], now).is_err(), "{numbers:?}");
         }
         assert_eq!(fragments.join("m", (0, 2), vec![1], now), Ok(None));
-        assert_eq!(fragments.join("m", (1, 3), vec![1], now), Err("fragment_sum_changed"));
-        assert_eq!(fragments.join("m", (1, 2), vec![2], now), Ok(None), "nothing is left of the first try");
+        assert_eq!(
+            fragments.join("m", (1, 3), vec![1], now),
+            Err("fragment_sum_changed")
+        );
+        assert_eq!(
+            fragments.join("m", (1, 2), vec![2], now),
+            Ok(None),
+            "nothing is left of the first try"
+        );
         for number in 0..100 {
             let _ = fragments.join(&format!("m{number}"), (0, 2), vec![0; 100_000], now);
         }
@@ -118,7 +134,10 @@ mod tests {
         let mut fragments = Fragments::default();
         let now = Instant::now();
         assert_eq!(fragments.join("m", (0, 2), vec![1], now), Ok(None));
-        assert_eq!(fragments.join("m", (1, 2), vec![2], now + COMPLETE_WITHIN), Ok(None));
+        assert_eq!(
+            fragments.join("m", (1, 2), vec![2], now + COMPLETE_WITHIN),
+            Ok(None)
+        );
         assert_eq!(fragments.bytes, 1);
     }
 

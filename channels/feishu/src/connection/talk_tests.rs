@@ -9,8 +9,18 @@ const VECTORS: &str = include_str!("../../tests/vectors/ws_frames.json");
 
 fn vector(name: &str) -> Value {
     let all: Value = serde_json::from_str(VECTORS).unwrap();
-    let key = if all["vectors"].is_array() { "vectors" } else { "frames" };
-    all[key].as_array().unwrap().iter().find(|vector| vector["name"] == name).unwrap().clone()
+    let key = if all["vectors"].is_array() {
+        "vectors"
+    } else {
+        "frames"
+    };
+    all[key]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|vector| vector["name"] == name)
+        .unwrap()
+        .clone()
 }
 
 fn frames(vector: &Value, key: &str) -> Vec<Frame> {
@@ -71,7 +81,14 @@ fn envelope(frame: &Frame) -> Frame {
 #[test]
 fn every_vector_is_known_here() {
     let all: Value = serde_json::from_str(VECTORS).unwrap();
-    let names: Vec<_> = all.as_object().unwrap().values().filter_map(Value::as_array).flatten().map(|v| v["name"].as_str().unwrap()).collect();
+    let names: Vec<_> = all
+        .as_object()
+        .unwrap()
+        .values()
+        .filter_map(Value::as_array)
+        .flatten()
+        .map(|v| v["name"].as_str().unwrap())
+        .collect();
     assert_eq!(
         names,
         [
@@ -94,7 +111,9 @@ fn every_vector_is_known_here() {
 #[test]
 fn a_ping_has_the_bytes_of_the_official_clients() {
     let vector = vector("ping_frame");
-    let hex_ping = vector["outbound_hex"].as_array().map_or(&vector["outbound_hex"], |all| &all[0]);
+    let hex_ping = vector["outbound_hex"]
+        .as_array()
+        .map_or(&vector["outbound_hex"], |all| &all[0]);
     let Outgoing::Binary(bytes) = session().ping() else {
         panic!("binary")
     };
@@ -103,16 +122,29 @@ fn a_ping_has_the_bytes_of_the_official_clients() {
 
 #[test]
 fn frames_decode_to_the_fields_of_the_vectors_and_encode_back() {
-    for name in ["event_card_single", "event_card_three_fragments_in_order", "pong_with_config", "unknown_type"] {
+    for name in [
+        "event_card_single",
+        "event_card_three_fragments_in_order",
+        "pong_with_config",
+        "unknown_type",
+    ] {
         let vector = vector(name);
         for (frame, (told, hex)) in frames(&vector, "inbound_hex").iter().zip(
-            vector["inbound_decoded"].as_array().unwrap().iter().zip(vector["inbound_hex"].as_array().unwrap()),
+            vector["inbound_decoded"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .zip(vector["inbound_hex"].as_array().unwrap()),
         ) {
             assert_eq!(json!(frame.seq_id), told["SeqID"]);
             assert_eq!(json!(frame.log_id), told["LogID"]);
             assert_eq!(json!(frame.service), told["service"]);
             assert_eq!(json!(frame.method), told["method"]);
-            let headers: Vec<_> = frame.headers.iter().map(|header| json!([header.key, header.value])).collect();
+            let headers: Vec<_> = frame
+                .headers
+                .iter()
+                .map(|header| json!([header.key, header.value]))
+                .collect();
             assert_eq!(json!(headers), told["headers"]);
             assert_eq!(json!(hex::encode(frame.encode_to_vec())), *hex);
         }
@@ -153,11 +185,17 @@ fn an_answer_without_content_and_a_failure_have_the_form_of_the_official_clients
     let plain = vector("event_card_no_result");
     let ours = frames(&plain, "inbound_hex").pop().unwrap().taken(None, 0);
     let theirs = &frames(&plain, "outbound_hex")[0];
-    assert_eq!((envelope(&ours), payload(&ours)), (envelope(theirs), payload(theirs)));
+    assert_eq!(
+        (envelope(&ours), payload(&ours)),
+        (envelope(theirs), payload(theirs))
+    );
     let failed = vector("event_card_handler_error");
     let ours = frames(&failed, "inbound_hex").pop().unwrap().failed();
     let theirs = &frames(&failed, "outbound_hex")[0];
-    assert_eq!((envelope(&ours), payload(&ours)), (envelope(theirs), payload(theirs)));
+    assert_eq!(
+        (envelope(&ours), payload(&ours)),
+        (envelope(theirs), payload(theirs))
+    );
 }
 
 #[test]
@@ -170,17 +208,26 @@ fn frames_that_ask_for_nothing_get_nothing() {
 
 #[test]
 fn a_card_frame_is_taken_like_an_event() {
-    let steps = play(&mut session(), &frames(&vector("card_type_frame_dropped"), "inbound_hex"));
+    let steps = play(
+        &mut session(),
+        &frames(&vector("card_type_frame_dropped"), "inbound_hex"),
+    );
     assert_eq!(payload(&written(&steps[0]))["code"], 200);
 }
 
 #[test]
 fn pongs_bring_new_wishes() {
     let mut session = session();
-    assert!(matches!(play(&mut session, &frames(&vector("pong_empty"), "inbound_hex"))[..], [Step::Pong]));
+    assert!(matches!(
+        play(&mut session, &frames(&vector("pong_empty"), "inbound_hex"))[..],
+        [Step::Pong]
+    ));
     assert_eq!(session.tempo().ping_every, Duration::from_secs(120));
     let with_config = vector("pong_with_config");
-    assert!(matches!(play(&mut session, &frames(&with_config, "inbound_hex"))[..], [Step::Pong]));
+    assert!(matches!(
+        play(&mut session, &frames(&with_config, "inbound_hex"))[..],
+        [Step::Pong]
+    ));
     let told = &with_config["sdk_config_after"];
     let advice = *session.advice.lock().unwrap();
     assert_eq!(json!(advice.ping.as_secs()), told["ping_interval"]);
@@ -193,7 +240,8 @@ fn pongs_bring_new_wishes() {
 fn press(change: impl Fn(&mut Value)) -> Frame {
     let mut frame = frames(&vector("event_card_single"), "inbound_hex").remove(0);
     let mut event = payload(&frame);
-    event["event"]["action"]["value"] = json!({ "decision": "reject", "b": "g1.a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5.2" });
+    event["event"]["action"]["value"] =
+        json!({ "decision": "reject", "b": "g1.a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5a5.2" });
     change(&mut event);
     frame.payload = Some(event.to_string().into_bytes());
     frame
@@ -217,20 +265,42 @@ fn a_press_becomes_a_click_and_its_answer_carries_toast_and_time() {
         stored: false,
     };
     let took = Duration::from_millis(1_234);
-    let answer = decoded(&session.answer(slip.clone(), Some(reply("try again")), took).unwrap());
+    let answer = decoded(
+        &session
+            .answer(slip.clone(), Some(reply("try again")), took)
+            .unwrap(),
+    );
     assert_eq!(answer.single("biz_rt"), Some("1234"));
     let said: Value = serde_json::from_slice(&unbase64(payload(&answer)["data"].as_str().unwrap())).unwrap();
-    assert_eq!(said["toast"], json!({ "type": "warning", "content": "try again" }));
-    assert_eq!(payload(&decoded(&session.answer(slip, None, took).unwrap())), json!({ "code": 500 }));
+    assert_eq!(
+        said["toast"],
+        json!({ "type": "warning", "content": "try again" })
+    );
+    assert_eq!(
+        payload(&decoded(&session.answer(slip, None, took).unwrap())),
+        json!({ "code": 500 })
+    );
 }
 
 #[test]
 fn what_is_not_ours_is_refused_and_shown_as_failed() {
     for (reason, frame) in [
-        ("app_id_mismatch", press(|event| event["header"]["app_id"] = json!("cli_another"))),
-        ("token_mismatch", press(|event| event["header"]["token"] = json!("another"))),
+        (
+            "app_id_mismatch",
+            press(|event| event["header"]["app_id"] = json!("cli_another")),
+        ),
+        (
+            "token_mismatch",
+            press(|event| event["header"]["token"] = json!("another")),
+        ),
         ("wrong_pipeline", press(|event| event["schema"] = json!("1.0"))),
-        ("payload_not_json", Frame { payload: Some(b"{".to_vec()), ..press(|_| {}) }),
+        (
+            "payload_not_json",
+            Frame {
+                payload: Some(b"{".to_vec()),
+                ..press(|_| {})
+            },
+        ),
     ] {
         let steps = play(&mut session(), &[frame]);
         let [Step::Refused(refusal, Some(answer))] = &steps[..] else {

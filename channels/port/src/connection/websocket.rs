@@ -197,9 +197,9 @@ fn is_agreed(headers: &HeaderMap, key: &str) -> bool {
     let connection = headers.get(CONNECTION).map(text).unwrap_or_default();
     upgrade.as_deref() == Some("websocket")
         && connection.split(',').any(|word| word.trim() == "upgrade")
-        && headers.get("sec-websocket-accept").is_some_and(|value| {
-            value.as_bytes() == derive_accept_key(key.as_bytes()).as_bytes()
-        })
+        && headers
+            .get("sec-websocket-accept")
+            .is_some_and(|value| value.as_bytes() == derive_accept_key(key.as_bytes()).as_bytes())
         && !headers.contains_key("sec-websocket-extensions")
         && !headers.contains_key("sec-websocket-protocol")
 }
@@ -211,7 +211,10 @@ mod tests {
     #[test]
     fn a_ticket_never_travels_in_the_clear() {
         for (good, http) in [
-            ("wss://a.example/link/?ticket=x#y", "https://a.example/link/?ticket=x"),
+            (
+                "wss://a.example/link/?ticket=x#y",
+                "https://a.example/link/?ticket=x",
+            ),
             ("ws://127.0.0.1:9/x", "http://127.0.0.1:9/x"),
             ("ws://[::1]:9/x", "http://[::1]:9/x"),
         ] {

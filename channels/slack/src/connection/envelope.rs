@@ -82,7 +82,8 @@ impl SocketMode {
         };
         if self.expected.as_ref().is_some_and(|expected| *expected != app_id) {
             return Step::End(End::Stop {
-                why: "app_token belongs to another app than app_id: set both of one app and restart".to_owned(),
+                why: "app_token belongs to another app than app_id: set both of one app and restart"
+                    .to_owned(),
             });
         }
         let click = match self.expected {
@@ -156,9 +157,7 @@ impl Dialect for SocketMode {
     }
 
     fn answer(&self, slip: String, answer: Option<Answer>, _took: Duration) -> Option<Outgoing> {
-        answer
-            .filter(|answer| answer.stored)
-            .map(|_| acknowledge(&slip))
+        answer.filter(|answer| answer.stored).map(|_| acknowledge(&slip))
     }
 
     fn ping(&self) -> Outgoing {
