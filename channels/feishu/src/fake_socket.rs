@@ -331,6 +331,8 @@ impl Link {
                     header("message_id", &format!("m-{number}")),
                     header("sum", &parts.to_string()),
                     header("seq", &seq.to_string()),
+                    // The official client does not take an event without it.
+                    header("trace_id", "trace-1"),
                 ],
                 payload: Some(part.to_vec()),
                 ..Frame::default()

@@ -55,7 +55,7 @@ mod tests {
         advice.update(&json!({ "ReconnectCount": -1, "ReconnectInterval": 90, "ReconnectNonce": 25, "PingInterval": 60 }));
         let expected = Advice {
             given: true,
-            ping: Duration::from_secs(60),
+            ping: Duration::from_mins(1),
             interval: Duration::from_secs(90),
             nonce: Duration::from_secs(25),
         };
@@ -74,7 +74,7 @@ mod tests {
         assert_eq!(advice.ping, Duration::from_secs(5));
         assert_eq!(
             (advice.interval, advice.nonce),
-            (Duration::from_secs(300), Duration::from_secs(120))
+            (Duration::from_mins(5), Duration::from_mins(2))
         );
     }
 }

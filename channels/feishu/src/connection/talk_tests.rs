@@ -222,7 +222,7 @@ fn pongs_bring_new_wishes() {
         play(&mut session, &frames(&vector("pong_empty"), "inbound_hex"))[..],
         [Step::Pong]
     ));
-    assert_eq!(session.tempo().ping_every, Duration::from_secs(120));
+    assert_eq!(session.tempo().ping_every, Duration::from_mins(2));
     let with_config = vector("pong_with_config");
     assert!(matches!(
         play(&mut session, &frames(&with_config, "inbound_hex"))[..],

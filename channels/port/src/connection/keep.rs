@@ -349,7 +349,7 @@ pub async fn keep<S>(
                 board.remove(id, &end);
                 rests.extend(rest);
             }
-            changed = changes.changed() => if changed.is_err() { break },
+            told = changes.changed() => if told.is_err() { break },
             () = sleep_until(not_before), if due && Instant::now() < not_before => {}
         }
     }

@@ -31,8 +31,8 @@ const LONGEST_ID: usize = 128;
 struct Envelope<'a> {
     #[serde(default, rename = "type")]
     kind: String,
-    #[serde(default)]
-    envelope_id: Option<String>,
+    #[serde(default, rename = "envelope_id")]
+    id: Option<String>,
     #[serde(default, borrow)]
     payload: Option<&'a RawValue>,
     #[serde(default)]
@@ -143,7 +143,7 @@ impl Dialect for SocketMode {
             "disconnect" => return farewell(envelope.reason.as_deref().unwrap_or_default()),
             _ => {}
         }
-        let Some(id) = envelope.envelope_id.filter(|id| is_plain(id)) else {
+        let Some(id) = envelope.id.filter(|id| is_plain(id)) else {
             return Step::Nothing;
         };
         match envelope.kind.as_str() {
