@@ -166,11 +166,12 @@ impl Apps {
                 CallbackSecrets::new(Some(secret(encrypt_key)?), Some(secret(verification_token)?))
                     .map_err(|error| error.to_string())?,
             ),
-            FeishuMode::LongConnection => {
+            FeishuMode::LongConnection { verification_token } => {
+                let token = verification_token.as_ref().map(secret).transpose()?;
                 let connection = self
                     .connected
                     .entry(app.key())
-                    .or_insert_with(|| FeishuConnection::new(Arc::clone(&app), None, self.means.clone()));
+                    .or_insert_with(|| FeishuConnection::new(Arc::clone(&app), token, self.means.clone()));
                 gatepost_feishu::Mode::LongConnection(Arc::clone(connection))
             }
         };

@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use gatepost_channel::{
-    Click, Decision, HttpAnswer, Inert, MessageRef, Opened, RawRequest, Reply, ReplyTone, UtcMillis,
-    Verified, Webhook,
+    Answer, Click, Decision, HttpAnswer, Inert, MessageRef, Opened, RawRequest, Refusal, Reply, ReplyTone,
+    UtcMillis, Verified,
 };
 use tracing::{debug, info, warn};
 
