@@ -100,6 +100,7 @@ pub struct Server {
     addresses: Vec<SocketAddr>,
     gatekeeper: Gatekeeper,
     tasks: Tasks,
+    journal_tasks: Tasks,
     store_tasks: Tasks,
 }
 
@@ -130,7 +131,7 @@ impl Server {
             .map(|url| url.join("").trim_end_matches('/').to_owned());
         let maker = CardMaker::new(Arc::new(Phrasebook::load()?), key, Arc::clone(&roll), public_url);
 
-        let (tasks, store_tasks) = (Tasks::new(), Tasks::new());
+        let (tasks, journal_tasks, store_tasks) = (Tasks::new(), Tasks::new(), Tasks::new());
         let mut settings = Settings::new(config.storage.url.expose(), Arc::clone(&clock));
         settings.offset = offset;
         let store = open(&settings, &store_tasks).await?;
@@ -148,10 +149,12 @@ impl Server {
         let agents = Agents::open(&config.agent, gatekeeper.clone(), &http_client)?;
         let sender = Sender::new(store.clone(), registry, maker, Arc::clone(&clock), &*ids);
         tasks.spawn(Arc::clone(&sender).run(tasks.clone()));
-        tasks.spawn(scribe.run(store.clone(), Arc::clone(&clock), tasks.clone()));
-
+        journal_tasks.spawn(scribe.run(store.clone(), Arc::clone(&clock), journal_tasks.clone()));
         tasks.spawn(sweeper::run(store.clone(), Arc::clone(&clock), tasks.clone()));
         agents.start(config.job, &tasks);
+        if let Some(handle) = metrics.clone() {
+            tasks.spawn(crate::telemetry::metrics::upkeep(handle, tasks.clone()));
+        }
 
         let api = Api::new(http::Parts {
             gatekeeper: gatekeeper.clone(),
@@ -184,6 +187,7 @@ impl Server {
             addresses,
             gatekeeper,
             tasks,
+            journal_tasks,
             store_tasks,
         })
     }
@@ -199,11 +203,15 @@ impl Server {
     }
 
     /// Stops: takes nothing new, finishes what was accepted, commits what is queued. Tells whether all of it ended in time.
+    ///
+    /// In this order, because each may still write to the next: who answers and works, then the journal, then the store.
     pub async fn stop(self) -> bool {
-        self.tasks.ask_to_stop();
-        let ended = self.tasks.drain(PATIENCE).await;
-        self.store_tasks.ask_to_stop();
-        self.store_tasks.drain(PATIENCE).await && ended
+        let mut ended = true;
+        for tasks in [self.tasks, self.journal_tasks, self.store_tasks] {
+            tasks.ask_to_stop();
+            ended &= tasks.drain(PATIENCE).await;
+        }
+        ended
     }
 }
 
