@@ -75,7 +75,9 @@ fn ending(result: &str) -> Value {
         Some(receipt) => {
             json!({"status": "success", "result": format!("Invoice INV-4711 is paid, receipt {receipt}.")})
         }
-        None => json!({"status": "aborted", "result": format!("Invoice INV-4711 was not paid: {result}")}),
+        None => {
+            json!({"status": "aborted", "result": format!("Invoice INV-4711 was not paid: {}", result.lines().next().unwrap_or_default())})
+        }
     }
 }
 
