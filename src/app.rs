@@ -156,9 +156,18 @@ impl Server {
             tasks.spawn(crate::telemetry::metrics::upkeep(handle, tasks.clone()));
         }
 
+        let intake = Intake::new(gatekeeper.clone(), Arc::clone(&clock));
+        for connection in channels::connections(gatekeeper.registry()) {
+            let (intake, stop) = (Arc::new(intake.clone()), tasks.clone());
+            tasks.spawn(async move {
+                connection
+                    .run(intake, Box::pin(async move { stop.stopping().await }))
+                    .await;
+            });
+        }
         let api = Api::new(http::Parts {
             gatekeeper: gatekeeper.clone(),
-            intake: Intake::new(gatekeeper.clone(), Arc::clone(&clock)),
+            intake,
             sender,
             clock,
             tokens: Tokens::of_config(&config.tokens, gatekeeper.people()),
