@@ -109,6 +109,7 @@ CREATE TABLE delivery (
   nonce        TEXT COLLATE "C"    NOT NULL,
   token_hash   TEXT COLLATE "C"    NOT NULL CONSTRAINT delivery_token_unique UNIQUE,
   approvable   BIGINT NOT NULL CONSTRAINT delivery_approvable_flag CHECK (approvable IN (0, 1)),
+  unheard      BIGINT NOT NULL CONSTRAINT delivery_unheard_flag CHECK (unheard IN (0, 1)),
   standing     TEXT COLLATE "C"    NOT NULL,
   error        TEXT COLLATE "C"
 );

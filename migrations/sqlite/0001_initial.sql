@@ -109,6 +109,7 @@ CREATE TABLE delivery (
   nonce        TEXT    NOT NULL,
   token_hash   TEXT    NOT NULL CONSTRAINT delivery_token_unique UNIQUE,
   approvable   INTEGER NOT NULL CONSTRAINT delivery_approvable_flag CHECK (approvable IN (0, 1)),
+  unheard      INTEGER NOT NULL CONSTRAINT delivery_unheard_flag CHECK (unheard IN (0, 1)),
   standing     TEXT    NOT NULL,
   error        TEXT
 ) STRICT;

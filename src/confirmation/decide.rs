@@ -278,7 +278,7 @@ impl Decide {
         }
         if !delivery.standing.iter().any(|message| message.at == clicked.at) {
             // Only while a post has an unknown outcome may a card stand that we have not heard of; it is recorded.
-            if delivery.state != DeliveryState::Sending {
+            if delivery.state != DeliveryState::Sending && !delivery.unheard {
                 return Err((Some(id), Refusal::OtherMessage));
             }
             let standing = Standing {
@@ -288,8 +288,19 @@ impl Decide {
             workspace.change_delivery(&card, |delivery| {
                 delivery.standing.push(standing);
                 delivery.state = DeliveryState::Posted;
+                delivery.unheard = false;
             });
             refresh_cards(workspace, &id);
+            // The press told what the sender still waits for, or died waiting for.
+            let row = OutboxId::of_card(&card);
+            if let Some(item) = workspace.outbox(&row).cloned() {
+                let not_before = workspace.now();
+                workspace.put_outbox(OutboxItem {
+                    lease: None,
+                    not_before,
+                    ..item
+                });
+            }
         }
         Ok((id, Some(card)))
     }

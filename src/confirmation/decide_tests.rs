@@ -186,19 +186,24 @@ fn a_card_that_does_not_show_everything_can_only_be_rejected() {
 
 #[test]
 fn an_unlisted_message_counts_only_while_a_post_is_unknown_and_is_recorded() {
-    for (state, counts) in [
-        (DeliveryState::Sending, true),
-        (DeliveryState::Queued, false),
-        (DeliveryState::Posted, false),
+    for (state, unheard, counts) in [
+        (DeliveryState::Sending, false, true),
+        (DeliveryState::Queued, false, false),
+        (DeliveryState::Posted, false, false),
+        (DeliveryState::Queued, true, true),
+        (DeliveryState::Posted, true, true),
     ] {
         let mut world = World::default();
         let id = world.asked(terms(1), &[]);
         let card = &mut world.memory.dossiers.get_mut(&id).expect("stored").deliveries[0];
         card.state = state;
+        card.unheard = unheard;
         card.standing.clear();
         let ruling = world.click(&id, 0, "dana", Approve).ruling;
-        assert_eq!(ruling == Ruling::Settled, counts, "{state:?}");
-        assert_eq!(world.row(&id).deliveries[0].standing.len(), usize::from(counts));
+        assert_eq!(ruling == Ruling::Settled, counts, "{state:?} {unheard}");
+        let card = &world.row(&id).deliveries[0];
+        assert_eq!(card.standing.len(), usize::from(counts));
+        assert!(!card.unheard, "one message, and not another one after it");
     }
 }
 

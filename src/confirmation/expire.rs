@@ -45,7 +45,7 @@ pub fn expire(workspace: &mut Workspace, id: &ConfirmationId) -> bool {
     }
     let reached_somebody = workspace
         .deliveries(id)
-        .any(|card| !card.standing.is_empty() || card.state == DeliveryState::Sending);
+        .any(|card| !card.standing.is_empty() || card.unheard || card.state == DeliveryState::Sending);
     let state = if reached_somebody {
         State::Expired { at }
     } else {

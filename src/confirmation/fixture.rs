@@ -91,6 +91,7 @@ impl World {
                 state: DeliveryState::Queued,
                 nonce,
                 approvable: true,
+                unheard: false,
                 standing: vec![],
                 error: None,
             }

@@ -331,6 +331,8 @@ pub struct Delivery {
     pub token_hash: [u8; 32],
     /// Whether the card shows all of the arguments, so that Approve stands on it.
     pub approvable: bool,
+    /// A post left and no answer told whether its card stands: one message that is not in `standing` may show it.
+    pub unheard: bool,
     /// The messages that show it: one, or two after a post with an unknown outcome.
     pub standing: Vec<Standing>,
     /// Why it failed; the platform's code.

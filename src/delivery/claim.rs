@@ -52,7 +52,9 @@ impl Transaction for Claim {
             if item.not_before > now || item.lease.as_ref().is_some_and(|(_, until)| *until > now) {
                 continue;
             }
-            if let Some((free, pace)) = self.room.get(&item.channel) {
+            // A private notice is no message to the group: it neither takes a card's turn nor waits for one.
+            let is_card = matches!(item.errand, Errand::Card { .. });
+            if let Some((free, pace)) = self.room.get(&item.channel).filter(|_| is_card) {
                 let before = taken.entry(item.channel.clone()).or_default();
                 *before += 1;
                 if *before > *free {
@@ -86,8 +88,14 @@ fn begin(workspace: &mut Workspace, mut item: OutboxItem) -> Option<OutboxItem> 
             .as_ref()
             .and_then(|id| workspace.confirmation(id));
         let settled = row.is_none_or(|row| row.state.status() != Status::Pending);
+        let late = row.is_some_and(|row| workspace.now() >= row.expires_at);
         let card = workspace.delivery(delivery)?;
         if card.standing.is_empty() {
+            if late && !settled {
+                // Nobody could answer it any more. The expiry, which is due, judges by what stood before.
+                workspace.remove_outbox(&item.id);
+                return None;
+            }
             if settled {
                 // Never stood: nothing to show. A post with an unknown outcome keeps its state, so that a late press on it
                 // is still recognised.

@@ -52,6 +52,7 @@ pub fn plan(
             state: DeliveryState::Queued,
             nonce,
             approvable: true,
+            unheard: false,
             standing: Vec::new(),
             error: None,
         };

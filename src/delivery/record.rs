@@ -23,8 +23,15 @@ const LONGEST_PAUSE: Duration = Duration::from_mins(1);
 /// What came of one claimed row.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Sent {
-    /// The card stands here and shows this edition.
-    Posted(MessageRef, u32),
+    /// The card stands.
+    Posted {
+        /// Where.
+        at: MessageRef,
+        /// What it shows.
+        edition: u32,
+        /// The platform promises that no earlier try with the same key left another message.
+        alone: bool,
+    },
     /// A post left and no clear answer came.
     PostUnknown(String),
     /// The card was certainly not posted.
@@ -134,7 +141,11 @@ fn card(
         None => return Next::GiveUp,
     };
     match sent {
-        Sent::Posted(at, shows) => {
+        Sent::Posted {
+            at,
+            edition: shows,
+            alone,
+        } => {
             workspace.change_delivery(delivery, |card| {
                 if !card.standing.iter().any(|message| message.at == *at) {
                     card.standing.push(Standing {
@@ -144,11 +155,16 @@ fn card(
                 }
                 card.state = DeliveryState::Posted;
                 card.error = None;
+                card.unheard &= !alone;
             });
             up_to_date(workspace, delivery, edition, status)
         }
         Sent::PostUnknown(why) => {
-            workspace.change_delivery(delivery, |card| card.error = Some(why.clone()));
+            workspace.change_delivery(delivery, |card| {
+                card.error = Some(why.clone());
+                // A press that came before this may have told us where the card stands.
+                card.unheard = card.standing.is_empty();
+            });
             if posts >= UNKNOWN_POSTS {
                 Next::GiveUp
             } else {
@@ -267,11 +283,11 @@ fn audit_failure(workspace: &mut Workspace, item: &OutboxItem, request: &Confirm
     workspace.audit(draft);
 }
 
-/// Every channel refused the card for good and it never stood anywhere: nobody can be asked.
+/// Every channel refused the card for good and it can stand nowhere: nobody can be asked.
 fn undeliverable(workspace: &mut Workspace, request: &ConfirmationId) {
     let nowhere = workspace
         .deliveries(request)
-        .all(|card| card.state == DeliveryState::Failed && card.standing.is_empty());
+        .all(|card| card.state == DeliveryState::Failed && card.standing.is_empty() && !card.unheard);
     if nowhere {
         let at = workspace.now();
         let at = workspace

@@ -37,6 +37,14 @@ fn record(world: &mut World, claimed: &Claimed, sent: Sent) {
     });
 }
 
+fn posted(at: MessageRef) -> Sent {
+    Sent::Posted {
+        at,
+        edition: 1,
+        alone: false,
+    }
+}
+
 fn place(name: &str) -> MessageRef {
     MessageRef {
         chat: "chat".into(),
@@ -70,7 +78,7 @@ fn a_card_is_claimed_by_one_sender_and_stands_where_it_was_posted() {
         "a post that begins is on record before it is made"
     );
     for (n, one) in claimed.iter().enumerate() {
-        record(&mut world, one, Sent::Posted(place(&n.to_string()), 1));
+        record(&mut world, one, posted(place(&n.to_string())));
     }
     assert_eq!(states(&world, &id), [DeliveryState::Posted; 2]);
     assert!(world.memory.outbox.is_empty());
@@ -87,7 +95,7 @@ fn a_decision_during_a_post_is_shown_by_an_edit() {
         Status::Approved,
         "the click came before the post's answer"
     );
-    record(&mut world, &claimed[1], Sent::Posted(place("b"), 1));
+    record(&mut world, &claimed[1], posted(place("b")));
     world.memory.now.0 += 60_000;
     let again = claim(&mut world);
     let edit = again
@@ -186,6 +194,56 @@ fn an_unknown_post_is_repeated_once_and_stays_recognisable() {
     );
 }
 
+/// Slack gives no key to a post: after a lost answer two cards may stand, and both lead to the request.
+#[test]
+fn a_card_that_was_posted_twice_is_heard_of_by_a_press() {
+    let mut world = World::default();
+    let id = fresh(&mut world);
+    let claimed = claim(&mut world);
+    record(&mut world, &claimed[0], Sent::PostUnknown("timeout".into()));
+    world.memory.now.0 += 5_000;
+    let again = claim(&mut world);
+    record(&mut world, &again[0], posted(place("second")));
+    let card = |world: &World| {
+        let cards = world.row(&id).deliveries.clone();
+        let mut cards = cards.into_iter();
+        cards
+            .find(|card| OutboxId::of_card(&card.id) == claimed[0].item.id)
+            .expect("there")
+    };
+    assert!(card(&world).unheard && card(&world).state == DeliveryState::Posted);
+    // A platform that lets no second message arise under one key leaves nothing open.
+    world.memory.now.0 += 5_000;
+    let other = fresh(&mut world);
+    let claimed = claim(&mut world);
+    for one in &claimed {
+        record(&mut world, one, Sent::PostUnknown("timeout".into()));
+    }
+    world.memory.now.0 += 5_000;
+    for one in &claim(&mut world) {
+        let known = Sent::Posted {
+            at: place("one"),
+            edition: 1,
+            alone: true,
+        };
+        record(&mut world, one, known);
+    }
+    assert!(world.row(&other).deliveries.iter().all(|card| !card.unheard));
+}
+
+#[test]
+fn a_card_is_not_posted_once_its_time_is_over() {
+    let mut world = World::default();
+    let id = fresh(&mut world);
+    world.memory.now = world.row(&id).confirmation.expires_at;
+    assert!(claim(&mut world).is_empty());
+    assert!(
+        states(&world, &id)
+            .iter()
+            .all(|state| *state == DeliveryState::Queued)
+    );
+}
+
 #[test]
 fn a_sender_that_died_leaves_its_rows_to_the_next() {
     let mut world = World::default();
@@ -194,8 +252,8 @@ fn a_sender_that_died_leaves_its_rows_to_the_next() {
     world.memory.now.0 += 45_000;
     let alive = claim(&mut world);
     assert_eq!(alive.len(), 2);
-    record(&mut world, &alive[0], Sent::Posted(place("new"), 1));
-    record(&mut world, &dead[0], Sent::Posted(place("old"), 1));
+    record(&mut world, &alive[0], posted(place("new")));
+    record(&mut world, &dead[0], posted(place("old")));
     let card = world
         .row(&id)
         .deliveries

@@ -124,6 +124,10 @@ impl Sender {
                 }
                 Ok(claimed) => {
                     for one in claimed {
+                        // Before the next claim: what is taken must not be counted as free once more.
+                        if matches!(one.item.errand, Errand::Card { .. }) {
+                            self.spend(&one.item.channel);
+                        }
                         let sender = Arc::clone(&self);
                         tasks.spawn(async move { sender.send(one).await });
                     }
@@ -169,38 +173,35 @@ impl Sender {
         let Claimed { item, dossier } = claimed;
         let sent = match self.registry.get(item.channel.as_str()) {
             None => no_channel(&item.errand),
-            Some(listed) => {
-                self.spend(&listed.name);
-                match &item.errand {
-                    Errand::Notice { user, chat, text } => match listed.channel.private_notice() {
-                        None => Sent::Told,
-                        Some(notice) => match notice.tell(user, chat, &Inert::new(text)).await {
-                            Ok(()) => Sent::Told,
-                            Err(failure) => Sent::TellFailed(failure),
-                        },
+            Some(listed) => match &item.errand {
+                Errand::Notice { user, chat, text } => match listed.channel.private_notice() {
+                    None => Sent::Told,
+                    Some(notice) => match notice.tell(user, chat, &Inert::new(text)).await {
+                        Ok(()) => Sent::Told,
+                        Err(failure) => Sent::TellFailed(failure),
                     },
-                    Errand::Card { delivery, .. } => {
-                        let Some(dossier) = &dossier else { return };
-                        let Some(card) = dossier.deliveries.iter().find(|card| card.id == *delivery) else {
-                            return;
-                        };
-                        let edition = dossier.confirmation.edition;
-                        let looks = self.maker.card(dossier, card, listed.language);
-                        if card.standing.is_empty() {
-                            self.post(listed, &looks, &PostKey(delivery.to_string()), edition)
-                                .await
-                        } else {
-                            let stale: Vec<_> = card
-                                .standing
-                                .iter()
-                                .filter(|m| m.edition < edition)
-                                .map(|m| m.at.clone())
-                                .collect();
-                            edit(listed, &looks, stale, edition).await
-                        }
+                },
+                Errand::Card { delivery, .. } => {
+                    let Some(dossier) = &dossier else { return };
+                    let Some(card) = dossier.deliveries.iter().find(|card| card.id == *delivery) else {
+                        return;
+                    };
+                    let edition = dossier.confirmation.edition;
+                    let looks = self.maker.card(dossier, card, listed.language);
+                    if card.standing.is_empty() {
+                        self.post(listed, &looks, &PostKey(delivery.to_string()), edition)
+                            .await
+                    } else {
+                        let stale: Vec<_> = card
+                            .standing
+                            .iter()
+                            .filter(|m| m.edition < edition)
+                            .map(|m| m.at.clone())
+                            .collect();
+                        edit(listed, &looks, stale, edition).await
                     }
                 }
-            }
+            },
         };
         debug!(channel = %item.channel, request = item.confirmation.as_ref().map(ConfirmationId::as_str), what = word(&sent), "sent");
         let record = Record {
@@ -221,7 +222,8 @@ impl Sender {
                     .lock()
                     .unwrap_or_else(PoisonError::into_inner)
                     .insert(listed.name.clone(), self.clock.now());
-                Sent::Posted(at, edition)
+                let alone = listed.channel.repeats_safely().is_some();
+                Sent::Posted { at, edition, alone }
             }
             Posted::Unknown { why } => Sent::PostUnknown(why),
             Posted::NotSent(failure) => {
@@ -273,7 +275,7 @@ fn no_channel(errand: &Errand) -> Sent {
 
 const fn word(sent: &Sent) -> &'static str {
     match sent {
-        Sent::Posted(..) => "posted",
+        Sent::Posted { .. } => "posted",
         Sent::PostUnknown(_) => "post unknown",
         Sent::PostFailed(_) => "post failed",
         Sent::Edited { .. } => "edited",

@@ -169,6 +169,7 @@ impl Ask {
                 nonce,
                 token_hash,
                 approvable: true,
+                unheard: false,
                 standing: Vec::new(),
                 error: None,
             }

@@ -266,6 +266,7 @@ row! {
         nonce: String,
         token_hash: String,
         approvable: u8,
+        unheard: u8,
         standing: String,
         error: Option<Text>,
     }
@@ -281,6 +282,7 @@ impl DeliveryRow {
             nonce: hex::encode(card.nonce),
             token_hash: hex::encode(card.token_hash),
             approvable: card.approvable.into(),
+            unheard: card.unheard.into(),
             standing: spell(&card.standing),
             error: keep(card.error.as_ref()),
         }
@@ -295,13 +297,18 @@ impl DeliveryRow {
             state: site.need(DeliveryState::parse(&self.state), "state")?,
             nonce: site.bytes(&self.nonce, "nonce")?,
             token_hash: site.bytes(&self.token_hash, "token_hash")?,
-            approvable: match self.approvable {
-                0 => false,
-                1 => true,
-                _ => return Err(site.fault("approvable")),
-            },
+            approvable: site.need(flag(self.approvable), "approvable")?,
+            unheard: site.need(flag(self.unheard), "unheard")?,
             standing: site.json(&self.standing, "standing")?,
             error: site.maybe_text(self.error, "error")?,
         })
+    }
+}
+
+const fn flag(stored: u8) -> Option<bool> {
+    match stored {
+        0 => Some(false),
+        1 => Some(true),
+        _ => None,
     }
 }

@@ -41,7 +41,7 @@ const CHANGE_JOBS: &str = "UPDATE job SET
   WHERE job.id = new.id AND job.version = new.stored";
 const CHANGE_DELIVERIES: &str = "UPDATE delivery SET
     state = new.body->>'state', nonce = new.body->>'nonce', token_hash = new.body->>'token_hash',
-    approvable = new.body->>'approvable', standing = new.body->>'standing', error = new.body->>'error'
+    approvable = new.body->>'approvable', unheard = new.body->>'unheard', standing = new.body->>'standing', error = new.body->>'error'
   FROM (SELECT value->>'id' AS id, value AS body FROM jsonb_each($1)) AS new
   WHERE delivery.id = new.id";
 const REMOVE_OUTBOX: &str = "DELETE FROM outbox WHERE id IN (SELECT value FROM json_each($1))";

@@ -187,6 +187,7 @@ fn delivery(delivery: Delivery) -> DeliveryView {
         nonce: _,
         token_hash: _,
         approvable: _,
+        unheard: _,
         standing,
         error,
     } = delivery;
