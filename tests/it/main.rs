@@ -13,4 +13,5 @@ mod channels;
 mod cli;
 mod fakes_selftest;
 mod hooks;
+mod story;
 mod support;

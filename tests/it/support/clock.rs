@@ -28,6 +28,11 @@ impl Clock {
         }
     }
 
+    /// Whether time passes by itself.
+    pub const fn runs(&self) -> bool {
+        self.runs
+    }
+
     /// Milliseconds since 1970.
     pub fn now_ms(&self) -> i64 {
         let base = if self.runs {

@@ -24,6 +24,8 @@ pub struct ToolCall {
     pub path: String,
     /// The JSON body; null when there is none or it is not JSON.
     pub body: Value,
+    /// The body as it was sent.
+    pub text: String,
     /// The header of that name.
     pub idempotency_key: Option<String>,
 }
@@ -110,6 +112,7 @@ async fn serve(
         method: method.to_string(),
         path: path.clone(),
         body: serde_json::from_slice(&body).unwrap_or_default(),
+        text: String::from_utf8_lossy(&body).into_owned(),
         idempotency_key: key,
     });
     shared.news.ring();

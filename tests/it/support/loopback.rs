@@ -42,15 +42,20 @@ impl Drop for Server {
 
 /// A client that follows no redirect, uses no proxy and gives up after 20 seconds.
 pub fn client() -> reqwest::Client {
-    static RING: Once = Once::new();
-    RING.call_once(|| {
-        // Somebody else in this process may have been first; then there is nothing to do.
-        let _already = rustls::crypto::ring::default_provider().install_default();
-    });
+    install_ring();
     reqwest::Client::builder()
         .redirect(reqwest::redirect::Policy::none())
         .no_proxy()
         .timeout(Duration::from_secs(20))
         .build()
         .expect("a client")
+}
+
+/// The one TLS provider, as the program's `main` installs it.
+pub fn install_ring() {
+    static RING: Once = Once::new();
+    RING.call_once(|| {
+        // Somebody else in this process may have been first; then there is nothing to do.
+        let _already = rustls::crypto::ring::default_provider().install_default();
+    });
 }

@@ -1,7 +1,8 @@
 //! What the integration tests stand on: fake platforms, a scripted model, a counting tool, the real program.
 //!
 //! Read in this order: [`loopback`] serves, [`clock`] tells the time of the fakes, [`fault`] breaks them on demand,
-//! [`platform_request`] is a callback as a platform sends it; then one module per fake, [`program`] and [`pg`].
+//! [`platform_request`] is a callback as a platform sends it; then one module per fake, [`program`] and [`pg`];
+//! [`people`] and [`world`] put them together for the stories.
 
 pub mod clock;
 pub mod fake_feishu;
@@ -12,7 +13,9 @@ pub mod fault;
 pub mod limiter;
 pub mod loopback;
 pub mod news;
+pub mod people;
 pub mod pg;
 pub mod platform_request;
 pub mod program;
 pub mod temp_dir;
+pub mod world;

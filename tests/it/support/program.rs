@@ -4,6 +4,7 @@ use std::fs::File;
 use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::{ExitStatus, Stdio};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
@@ -18,9 +19,9 @@ use super::temp_dir::TempDir;
 const PATIENCE: Duration = Duration::from_secs(20);
 
 /// Where one program lives: its folder and its address, the same over restarts.
-#[derive(Debug)]
+#[derive(Clone, Debug)]
 pub struct Place {
-    dir: TempDir,
+    dir: Arc<TempDir>,
     port: u16,
 }
 
@@ -30,7 +31,7 @@ impl Place {
         let probe = TcpListener::bind(("127.0.0.1", 0)).expect("a free loopback port");
         let port = probe.local_addr().expect("a bound address").port();
         Self {
-            dir: TempDir::new(),
+            dir: Arc::new(TempDir::new()),
             port,
         }
     }
@@ -56,6 +57,15 @@ impl Place {
     /// The address of a path of the running program.
     pub fn url(&self, path: &str) -> String {
         format!("http://{}{path}", self.listen())
+    }
+
+    /// The API with a token.
+    pub fn api(&self, token: &str) -> Api {
+        Api {
+            base: self.url(""),
+            token: token.to_owned(),
+            client: loopback::client(),
+        }
     }
 
     /// The address at which the platforms reach a channel.
@@ -132,10 +142,6 @@ impl Program {
     }
 }
 
-#[expect(
-    dead_code,
-    reason = "the scenario tests call it; this line goes with the first that does"
-)]
 impl Program {
     /// Writes `gatepost.yaml` and waits until the program is ready.
     ///
@@ -177,11 +183,7 @@ impl Program {
 
     /// The API with a token.
     pub fn api(&self, token: &str) -> Api {
-        Api {
-            base: self.place.url(""),
-            token: token.to_owned(),
-            client: loopback::client(),
-        }
+        self.place.api(token)
     }
 }
 
@@ -213,10 +215,6 @@ pub struct Api {
     client: reqwest::Client,
 }
 
-#[expect(
-    dead_code,
-    reason = "the scenario tests call it; this line goes with the first that does"
-)]
 impl Api {
     /// `GET path`: status and JSON body (null when it is none).
     pub async fn get(&self, path: &str) -> (u16, Value) {
@@ -229,14 +227,39 @@ impl Api {
             .await
     }
 
+    /// `POST path` to a server that may be ending; nothing when it gave no answer.
+    pub async fn try_post(&self, path: &str, body: &Value) -> Option<(u16, Value)> {
+        let request = self.client.post(format!("{}{path}", self.base)).json(body);
+        let answer = request.bearer_auth(&self.token).send().await.ok()?;
+        let status = answer.status().as_u16();
+        Some((status, answer.json().await.ok()?))
+    }
+
+    /// `GET path`: status and the exact text.
+    pub async fn get_text(&self, path: &str) -> (u16, String) {
+        self.send_text(self.client.get(format!("{}{path}", self.base)))
+            .await
+    }
+
+    /// `POST path` with exactly this JSON text: status and the exact text of the answer.
+    pub async fn post_text(&self, path: &str, body: impl Into<reqwest::Body>) -> (u16, String) {
+        let request = self.client.post(format!("{}{path}", self.base));
+        let request = request.header("content-type", "application/json").body(body);
+        self.send_text(request).await
+    }
+
     async fn send(&self, request: reqwest::RequestBuilder) -> (u16, Value) {
+        let (status, body) = self.send_text(request).await;
+        (status, serde_json::from_str(&body).unwrap_or_default())
+    }
+
+    async fn send_text(&self, request: reqwest::RequestBuilder) -> (u16, String) {
         let answer = request
             .bearer_auth(&self.token)
             .send()
             .await
             .expect("an answer of gatepost");
         let status = answer.status().as_u16();
-        let body = answer.bytes().await.expect("a whole answer");
-        (status, serde_json::from_slice(&body).unwrap_or_default())
+        (status, answer.text().await.expect("a whole answer in UTF-8"))
     }
 }

@@ -239,6 +239,7 @@ async fn serve(
 ) -> Response {
     let call = methods::read(&method, &uri, &headers, &body);
     shared.world.lock().unwrap().calls.push(call.clone());
+    shared.news.ring();
     let on = format!("{:?}", call.api);
     let answer = shared.faults.around(&on, || {
         let mut world = shared.world.lock().unwrap();

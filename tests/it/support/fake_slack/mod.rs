@@ -219,6 +219,7 @@ async fn serve(
 ) -> Response {
     let call = methods::read(&method, query.as_deref(), &headers, &body);
     shared.world.lock().unwrap().calls.push(call.clone());
+    shared.news.ring();
     let answer = shared.faults.around(&method, || {
         let mut world = shared.world.lock().unwrap();
         methods::answer(&mut world, &call, &headers, shared.clock.now_ms())

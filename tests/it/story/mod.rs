@@ -1,0 +1,37 @@
+//! The stories of the main job, one file each: what must be true from the question to the execution, over real HTTP and
+//! on every store. [`crate::support::world`] is where they play.
+
+/// Runs stories on every store.
+macro_rules! on_every_store {
+    ($($story:ident),+ $(,)?) => {
+        mod sqlite {
+            use crate::support::world::Storage;
+            $(#[tokio::test(flavor = "multi_thread")]
+            async fn $story() {
+                super::$story(Storage::Sqlite).await;
+            })+
+        }
+        mod postgres {
+            use crate::support::world::Storage;
+            $(#[tokio::test(flavor = "multi_thread")]
+            async fn $story() {
+                super::$story(Storage::Postgres).await;
+            })+
+        }
+    };
+}
+
+mod approve;
+mod body;
+mod bug_input;
+mod caller;
+mod canary;
+mod crash;
+mod deadline;
+mod job;
+mod outbox;
+mod quorum;
+mod race;
+mod refused_click;
+mod reject;
+mod tamper;
