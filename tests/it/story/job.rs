@@ -209,7 +209,7 @@ async fn a_thousand_parked_jobs_hold_no_worker() {
     let begun = std::time::Instant::now();
     while waiting().await < 1_000 {
         assert!(
-            begun.elapsed() < Duration::from_secs(120),
+            begun.elapsed() < Duration::from_mins(2),
             "{} parked",
             waiting().await
         );

@@ -384,11 +384,11 @@ policy:
 
 fn configuration(place: &Place, url: &str, slack: &FakeSlack, feishu: &FakeFeishu) -> String {
     let listen = place.listen();
-    let mut tokens = String::new();
-    for (name, org, rest) in TOKENS {
+    let token = |(name, org, rest): (&str, &str, &str)| {
         let secret = secret_of(name);
-        tokens += &format!("    - {{ name: {name}, secret: {secret}, org: {org}, {rest} }}\n");
-    }
+        format!("    - {{ name: {name}, secret: {secret}, org: {org}, {rest} }}\n")
+    };
+    let tokens = TOKENS.map(token).concat();
     let operators: String = PEOPLE.iter().map(Operator::yaml).collect();
     let slack_channel = |name: &str, channel: &str| {
         format!(
