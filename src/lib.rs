@@ -9,6 +9,8 @@
 //! - [`agent`]: the loop that asks a model and runs its calls, as far as the gate lets it.
 //! - [`delivery`]: cards and the outbox.
 //! - [`gatekeeper`]: what callers may do, whatever they come through: ask, wait, decide, consume.
+//! - [`child`]: programs that are not ours: started, bounded, ended.
+//! - [`hook`]: what runs around the model and around tools: observers, interceptors, approvers.
 //! - [`host`]: the dialects of agent hosts on top of the gatekeeper.
 //! - [`callback`]: intake of platform callbacks: verify, decide, answer in time.
 //! - [`storage`]: whole transactions on SQLite and PostgreSQL; the only room that knows SQL.
@@ -22,6 +24,7 @@ pub mod agent;
 pub mod app;
 pub mod audit;
 pub mod callback;
+pub mod child;
 pub mod cli;
 pub mod clock;
 pub mod config;
@@ -30,6 +33,7 @@ pub mod console;
 pub mod delivery;
 pub mod gate;
 pub mod gatekeeper;
+pub mod hook;
 pub mod host;
 pub mod http;
 pub mod ids;

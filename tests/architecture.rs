@@ -28,10 +28,11 @@ const MAY_USE: &[(&str, &str)] = &[
     ("gatekeeper", "gate audit confirmation job delivery storage"),
     ("callback", "gate audit confirmation delivery gatekeeper storage"),
     ("host", "gate audit confirmation gatekeeper storage"),
-    ("hook", "gate audit confirmation gatekeeper"),
+    ("child", "config"),
+    ("hook", "gate audit child config confirmation gatekeeper"),
     (
         "agent",
-        "gate audit config confirmation gatekeeper hook job storage",
+        "gate audit child config confirmation gatekeeper hook job storage",
     ),
     // Part of the outside: it reads counts, and no inner room knows it.
     ("telemetry", "job storage"),

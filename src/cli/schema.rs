@@ -4,6 +4,7 @@ use clap::{Args, ValueEnum};
 
 use super::print;
 use crate::config::schema::SCHEMA;
+use crate::hook::schema::SCHEMA as HOOKS;
 
 /// Arguments of `gatepost schema`.
 #[derive(Debug, Args)]
@@ -17,11 +18,14 @@ pub struct SchemaArgs {
 enum Which {
     /// The configuration file
     Config,
+    /// The protocol of hooks
+    Hooks,
 }
 
 /// Prints the schema.
 pub fn run(args: &SchemaArgs) {
     print::line(match args.which {
         Which::Config => SCHEMA.trim_end(),
+        Which::Hooks => HOOKS.trim_end(),
     });
 }

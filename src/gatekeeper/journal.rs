@@ -113,6 +113,14 @@ fn sum(org: &Org, channel: &str, count: u64) -> Draft {
         .with("count", count)
 }
 
+#[cfg(test)]
+impl Scribe {
+    /// What waits to be written, taken out.
+    pub(crate) fn waiting(&mut self) -> Vec<Draft> {
+        std::iter::from_fn(|| self.queue.try_recv().ok()).collect()
+    }
+}
+
 impl Scribe {
     /// Writes until the server stops, then what is left.
     pub async fn run(mut self, store: Store, clock: Arc<dyn crate::clock::Clock>, tasks: Tasks) {
