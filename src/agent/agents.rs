@@ -6,11 +6,13 @@ use super::desk::Desk;
 use super::engine::Limits;
 use super::model::client::{BadModel, ModelClient, Patience};
 use super::piece::Pieces;
-use super::runner::Runner;
+use super::runner::{HookSets, Runner};
 use super::tool::Toolbox;
 use crate::config::agent::ToolConfig;
+use crate::config::hook::HooksConfig;
 use crate::config::{AgentConfig, JobConfig, Problem};
 use crate::gatekeeper::Gatekeeper;
+use crate::hook::{self, BuildError, Outside};
 use crate::job::queue::Queue;
 use crate::lifecycle::Tasks;
 
@@ -27,6 +29,9 @@ pub enum AgentError {
     /// Pieces hold problems.
     #[error("{}", .0.iter().map(ToString::to_string).collect::<Vec<_>>().join("\n"))]
     Pieces(Vec<Problem>),
+    /// Hooks cannot be built.
+    #[error(transparent)]
+    Hooks(#[from] BuildError),
     /// The model cannot be used.
     #[error(transparent)]
     Model(#[from] BadModel),
@@ -47,25 +52,39 @@ pub fn pieces(config: &AgentConfig) -> Result<Pieces, Vec<Problem>> {
         .map_or_else(|| Ok(Pieces::default()), |folder| Pieces::load(folder, &tools))
 }
 
+/// The hooks for every agent, and those of pieces that have their own beside them.
+fn hooks(general: &HooksConfig, pieces: &Pieces, outside: &Outside) -> Result<HookSets, BuildError> {
+    let own = pieces.all().filter_map(|piece| {
+        let hooks = hook::build(&[general, piece.hooks.as_ref()?], outside);
+        Some(hooks.map(|hooks| (piece.name.clone(), hooks)))
+    });
+    let own = own.collect::<Result<_, _>>()?;
+    Ok(HookSets::new(hook::build(&[general], outside)?, own))
+}
+
 impl Agents {
-    /// Reads the pieces and builds tools and model. `http` must follow no redirect.
+    /// Reads the pieces and builds tools, hooks and model. `http` must follow no redirect; `outside` is what hooks run with.
     pub fn open(
         config: &AgentConfig,
+        general: &HooksConfig,
         gatekeeper: Gatekeeper,
         http: &reqwest::Client,
+        outside: &Outside,
     ) -> Result<Self, AgentError> {
         let toolbox = Toolbox::new(&config.tools, http);
         let pieces = Arc::new(pieces(config).map_err(AgentError::Pieces)?);
         let runner = match &config.model {
             Some(model) => {
+                let hooks = hooks(general, &pieces, outside)?;
                 let model = ModelClient::new(model, http.clone(), Patience::default())?;
-                Some(Arc::new(Runner::new(
+                let runner = Runner::new(
                     gatekeeper.clone(),
                     Arc::new(model),
                     toolbox,
                     Arc::clone(&pieces),
                     Limits::default(),
-                )))
+                );
+                Some(Arc::new(runner.with_hooks(hooks)))
             }
             None if config.pieces.is_some() => return Err(AgentError::NoModel),
             None => None,

@@ -232,6 +232,13 @@ impl Memory {
         self.calls().get(at)
     }
 
+    /// A hook rewrote the arguments of a call that is not judged yet.
+    pub(super) fn rewrite(&mut self, at: usize, args: &str) {
+        if let Some(call) = self.turn.as_mut().and_then(|turn| turn.calls.get_mut(at)) {
+            args.clone_into(&mut call.args);
+        }
+    }
+
     pub(super) fn set(&mut self, at: usize, state: CallState) {
         if let Some(call) = self.turn.as_mut().and_then(|turn| turn.calls.get_mut(at)) {
             call.state = state;

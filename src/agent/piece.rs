@@ -6,9 +6,11 @@ use std::io::Read as _;
 use std::path::Path;
 
 use crate::config::context::{Complaint, Context};
+use crate::config::hook::HooksConfig;
 use crate::config::node::{Reader, did_you_mean};
 use crate::config::shown::shown_path;
 use crate::config::{Location, Problem, ProblemKind, yaml};
+use crate::hook;
 
 /// The sentinel that a rule may name.
 pub const WAIT_SUBTASKS: &str = "WAIT_SUBTASKS";
@@ -29,7 +31,7 @@ const MAX_FILES: usize = 1_000;
 pub struct Pieces(BTreeMap<String, Piece>);
 
 /// A plan.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone)]
 pub struct Piece {
     /// Its name.
     pub name: String,
@@ -41,6 +43,8 @@ pub struct Piece {
     pub max_movements: u32,
     /// Its stages, names unique.
     pub movements: Vec<Movement>,
+    /// Hooks of its own, beside those for every agent.
+    pub hooks: Option<HooksConfig>,
 }
 
 /// One stage of a plan.
@@ -110,7 +114,7 @@ impl Pieces {
                     continue;
                 }
             };
-            match Piece::parse(&text, &label, tools) {
+            match Piece::parse_in(&text, &label, folder, tools) {
                 Err(found) => problems.extend(found),
                 Ok(piece) if pieces.0.contains_key(&piece.name) => {
                     let what = format!("a second piece named `{}`", piece.name);
@@ -159,8 +163,17 @@ impl Piece {
     /// # Errors
     /// Every problem of the text, in the order of the file.
     pub fn parse(text: &str, file: &str, tools: &BTreeSet<String>) -> Result<Self, Vec<Problem>> {
-        // A piece holds no secret and no path, so it needs neither environment nor folder.
-        let cx = Context::new(file, Path::new(""), &|_| None);
+        Self::parse_in(text, file, Path::new(""), tools)
+    }
+
+    /// The same for a piece in a folder, where the programs of its hooks start. It takes nothing from our environment.
+    fn parse_in(
+        text: &str,
+        file: &str,
+        folder: &Path,
+        tools: &BTreeSet<String>,
+    ) -> Result<Self, Vec<Problem>> {
+        let cx = Context::new(file, folder, &|_| None);
         let (tree, faults) = yaml::read(text);
         for fault in faults {
             cx.complain(
@@ -217,6 +230,9 @@ fn decode(reader: &Reader<'_>, tools: &BTreeSet<String>) -> Option<Piece> {
         }
         Some(items)
     });
+    let hooks = map
+        .optional("hooks")
+        .map_or(Some(None), |hooks| decode_hooks(&hooks).map(Some));
     map.finish();
     let items = list?;
     let names: Vec<String> = items.iter().filter_map(movement_name).collect();
@@ -242,7 +258,22 @@ fn decode(reader: &Reader<'_>, tools: &BTreeSet<String>) -> Option<Piece> {
         initial_movement: initial_movement?,
         max_movements: max_movements?,
         movements,
+        hooks: hooks?,
     })
+}
+
+/// The block of the configuration, checked to its end.
+fn decode_hooks(reader: &Reader<'_>) -> Option<HooksConfig> {
+    let hooks = HooksConfig::decode(reader)?;
+    match hook::check(&hooks) {
+        Ok(()) => Some(hooks),
+        Err(error) => {
+            reader.complain(
+                Complaint::new(ProblemKind::BadValue, error.to_string()).remedy("see docs/HOOK-PROTOCOL.md"),
+            );
+            None
+        }
+    }
 }
 
 /// The name alone, for the checks of what refers to it; problems are told by [`decode_movement`].

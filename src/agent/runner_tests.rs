@@ -53,7 +53,7 @@ fn block_on<T>(future: impl Future<Output = T>) -> T {
         .block_on(future)
 }
 
-fn call(name: &str, arguments: &Value) -> RawCall {
+pub(super) fn call(name: &str, arguments: &Value) -> RawCall {
     RawCall {
         id: Some(format!("call_{name}_{arguments}")),
         name: Some(name.to_owned()),
@@ -61,7 +61,7 @@ fn call(name: &str, arguments: &Value) -> RawCall {
     }
 }
 
-fn calls(calls: Vec<RawCall>) -> Reply {
+pub(super) fn calls(calls: Vec<RawCall>) -> Reply {
     Reply {
         text: None,
         calls,
@@ -69,7 +69,7 @@ fn calls(calls: Vec<RawCall>) -> Reply {
     }
 }
 
-fn complete(status: &str, result: &str) -> Reply {
+pub(super) fn complete(status: &str, result: &str) -> Reply {
     calls(vec![call(
         "complete",
         &json!({"status": status, "result": result}),
@@ -85,12 +85,12 @@ fn words(text: &str) -> Reply {
 }
 
 /// Plays replies by the number of its own contributions to the history, so that a restart continues where it stands.
-struct Script {
+pub(super) struct Script {
     replies: Vec<Reply>,
     /// Says something else each time, as models do: the calls carry which time it is.
     vary: bool,
     asked: AtomicU32,
-    seen: Mutex<Vec<Vec<Entry>>>,
+    pub(super) seen: Mutex<Vec<Vec<Entry>>>,
 }
 
 #[async_trait]
@@ -120,17 +120,17 @@ impl Model for Script {
 
 /// What was carried out.
 #[derive(Debug, Clone, PartialEq, Eq)]
-struct Execution {
-    tool: String,
-    args: String,
-    permit: PermitId,
+pub(super) struct Execution {
+    pub(super) tool: String,
+    pub(super) args: String,
+    pub(super) permit: PermitId,
 }
 
 #[derive(Clone, Default)]
-struct Ledger(Arc<Mutex<Vec<Execution>>>);
+pub(super) struct Ledger(Arc<Mutex<Vec<Execution>>>);
 
 impl Ledger {
-    fn all(&self) -> Vec<Execution> {
+    pub(super) fn all(&self) -> Vec<Execution> {
         self.0.lock().unwrap().clone()
     }
 
@@ -160,22 +160,23 @@ impl Ledger {
     }
 }
 
-struct Lab {
-    world: World,
-    gatekeeper: Gatekeeper,
-    desk: Desk,
-    runner: Arc<Runner>,
-    model: Arc<Script>,
-    ledger: Ledger,
-    scribe: Mutex<Option<Scribe>>,
+pub(super) struct Lab {
+    pub(super) world: World,
+    pub(super) gatekeeper: Gatekeeper,
+    pub(super) desk: Desk,
+    pub(super) runner: Arc<Runner>,
+    pub(super) model: Arc<Script>,
+    pub(super) ledger: Ledger,
+    pub(super) scribe: Mutex<Option<Scribe>>,
 }
 
-fn piece() -> Piece {
+pub(super) fn piece() -> Piece {
     Piece {
         name: "pay".to_owned(),
         description: None,
         initial_movement: "start".to_owned(),
         max_movements: 10,
+        hooks: None,
         movements: vec![Movement {
             name: "start".to_owned(),
             instruction: "Pay what is due.".to_owned(),
@@ -241,7 +242,7 @@ fn gatekeeper(store: Store, ids: Arc<dyn Ids>) -> (Gatekeeper, Scribe) {
     (gatekeeper, scribe)
 }
 
-fn toolbox(ledger: &Ledger) -> Toolbox {
+pub(super) fn toolbox(ledger: &Ledger) -> Toolbox {
     Toolbox::scripted([
         ledger.tool("t_free", false, false, false),
         ledger.tool("t_free_again", false, true, false),
@@ -254,7 +255,7 @@ fn toolbox(ledger: &Ledger) -> Toolbox {
 }
 
 impl Lab {
-    fn new(replies: Vec<Reply>) -> Self {
+    pub(super) fn new(replies: Vec<Reply>) -> Self {
         Self::with(replies, Limits::default())
     }
 
@@ -291,7 +292,7 @@ impl Lab {
         }
     }
 
-    async fn submit(&self) -> JobId {
+    pub(super) async fn submit(&self) -> JobId {
         submit(self.gatekeeper.store(), &*self.world.ids).await
     }
 
@@ -307,7 +308,7 @@ impl Lab {
     }
 
     /// Claims and runs until nothing may run.
-    async fn work(&self) {
+    pub(super) async fn work(&self) {
         loop {
             let claimed = self.world.claim(10);
             assert_eq!(claimed.spent, []);
@@ -321,7 +322,7 @@ impl Lab {
         }
     }
 
-    fn pending(&self) -> Vec<ConfirmationId> {
+    pub(super) fn pending(&self) -> Vec<ConfirmationId> {
         self.world
             .requests()
             .into_iter()
@@ -330,7 +331,7 @@ impl Lab {
             .collect()
     }
 
-    async fn decide(&self, id: &ConfirmationId, decision: Decision, reason: Option<&str>) {
+    pub(super) async fn decide(&self, id: &ConfirmationId, decision: Decision, reason: Option<&str>) {
         self.gatekeeper
             .respond(&dana(), &org(), id, decision, reason, Surface::Api)
             .await
@@ -342,7 +343,7 @@ impl Lab {
     }
 
     /// Every call that is over, in order.
-    fn past(&self, id: &JobId) -> Vec<Past> {
+    pub(super) fn past(&self, id: &JobId) -> Vec<Past> {
         self.memory(id)
             .history
             .into_iter()
@@ -354,12 +355,12 @@ impl Lab {
             .collect()
     }
 
-    fn results(&self, id: &JobId) -> Vec<String> {
+    pub(super) fn results(&self, id: &JobId) -> Vec<String> {
         self.past(id).into_iter().map(|past| past.result).collect()
     }
 
     /// The kinds of all events, those behind the answers included.
-    async fn kinds(&self) -> Vec<String> {
+    pub(super) async fn kinds(&self) -> Vec<String> {
         let scribe = self.scribe.lock().unwrap().take();
         if let Some(scribe) = scribe {
             let tasks = Tasks::new();

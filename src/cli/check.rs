@@ -7,8 +7,10 @@ use serde_json::json;
 use super::stop::{Done, Stop};
 use super::{ConfigArgs, environment, print};
 use crate::agent::agents;
-use crate::config::{Config, Loaded, Problem, Warning};
+use crate::config::context::Complaint;
+use crate::config::{Config, Loaded, Problem, ProblemKind, Warning};
 use crate::delivery::phrase::Phrasebook;
+use crate::hook;
 
 /// What a check found.
 #[derive(Debug, Default)]
@@ -45,6 +47,16 @@ fn look(args: &ConfigArgs) -> Findings {
         Ok(Loaded { config, warnings, .. }) => {
             found.warnings = warnings;
             found.problems = agents::pieces(&config.agent).err().unwrap_or_default();
+            if let Err(error) = hook::check(&config.hooks) {
+                let complaint = Complaint::new(ProblemKind::BadValue, error.to_string());
+                found
+                    .problems
+                    .push(complaint.remedy("see docs/HOOK-PROTOCOL.md").at(
+                        &args.config.display().to_string(),
+                        None,
+                        "hooks",
+                    ));
+            }
         }
         Err(problems) => found.problems = problems.as_slice().to_vec(),
     }

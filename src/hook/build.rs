@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::builtin::audit_log::AuditLog;
-use super::builtin::connector_rate_limit::ConnectorRateLimit;
+use super::builtin::connector_rate_limit::{ConnectorRateLimit, Counts};
 use super::builtin::read_only_guard::ReadOnlyGuard;
 use super::builtin::result_truncate::ResultTruncate;
 use super::builtin::settings::{BadSetting, Settings};
@@ -17,8 +17,9 @@ use super::observe::Wanted;
 use super::process::{Backoff, Keeper, Limits, ProcessHook};
 use super::registry::{BadGlob, Hooks, Mount, Source};
 use super::{Point, Recorder};
-use crate::clock::Clock;
+use crate::clock::{Clock, SystemClock};
 use crate::config::hook::{self as config, Builtin, BuiltinHook, HooksConfig};
+use crate::ids::{Ids, SystemIds};
 use crate::lifecycle::Tasks;
 
 /// How long a program has between TERM and KILL.
@@ -29,10 +30,39 @@ pub const GRACE: Duration = Duration::from_millis(500);
 pub struct Outside {
     /// Where their answers are put on record.
     pub recorder: Recorder,
-    /// Time, for rate limits.
+    /// Time, for events and rate limits.
     pub clock: Arc<dyn Clock>,
+    /// What the general rate limit has counted.
+    pub counts: Arc<Counts>,
     /// Where observers and the readers of programs run.
     pub tasks: Tasks,
+}
+
+impl Outside {
+    /// Nothing is put on record and nothing runs: for an agent without hooks.
+    pub fn none(ids: Arc<dyn Ids>) -> Self {
+        Self {
+            recorder: Recorder::forgetful(ids),
+            clock: Arc::new(SystemClock),
+            counts: Arc::default(),
+            tasks: Tasks::new(),
+        }
+    }
+}
+
+/// Checks a block without starting anything.
+///
+/// # Errors
+/// The first thing that [`build`] would stumble over.
+pub fn check(block: &HooksConfig) -> Result<(), BuildError> {
+    for (name, process) in &block.processes {
+        wanted(name, &process.observe)?;
+    }
+    let quiet = HooksConfig {
+        processes: std::collections::BTreeMap::new(),
+        ..block.clone()
+    };
+    build(&[&quiet], &Outside::none(Arc::new(SystemIds))).map(|_| ())
 }
 
 /// Hooks that cannot be built. The texts name the hook and the key.
@@ -64,7 +94,7 @@ pub enum BuildError {
 /// Builds the hooks of one agent: the general block first, then that of its piece.
 pub fn build(blocks: &[&HooksConfig], outside: &Outside) -> Result<Hooks, BuildError> {
     let defaults = blocks.last().map(|block| block.defaults).unwrap_or_default();
-    let mut hooks = Hooks::new(defaults, outside.recorder.clone(), outside.tasks.clone());
+    let mut hooks = Hooks::new(defaults, outside);
     for (name, builtin) in Builtin::ALL {
         mount_builtin(&mut hooks, blocks, name, builtin, outside)?;
     }
@@ -129,10 +159,19 @@ fn mount_builtin(
         }
         Builtin::ResultTruncate => {}
         Builtin::ConnectorRateLimit => {
-            for hook in all {
+            for (at, block) in blocks.iter().enumerate() {
+                let Some(hook) = block.builtins.get(&builtin).filter(|hook| hook.enabled) else {
+                    continue;
+                };
+                let counts = if at == 0 {
+                    Arc::clone(&outside.counts)
+                } else {
+                    Arc::default()
+                };
                 let clock = Arc::clone(&outside.clock);
                 let (mount, hook) =
-                    ConnectorRateLimit::new(hook.config.clone(), hook.priority, clock).map_err(bad)?;
+                    ConnectorRateLimit::new(hook.config.clone(), hook.priority, clock, counts)
+                        .map_err(bad)?;
                 hooks.intercept(mount, Arc::new(hook))?;
             }
         }

@@ -4,6 +4,7 @@ use std::sync::{Arc, Mutex};
 
 use async_trait::async_trait;
 
+use super::build::Outside;
 use super::registry::{Answer, Unchangeable};
 use super::{
     Approver, Decision, HookContext, HookError, HookResult, Hooks, Interceptor, ModelReply, ModelRequest,
@@ -14,7 +15,6 @@ use crate::gate::Arguments;
 use crate::gate::json::ReadLimits;
 use crate::gatekeeper::Journal;
 use crate::ids::{Org, SeededIds, TokenName};
-use crate::lifecycle::Tasks;
 
 /// What a scripted hook answers.
 #[derive(Debug, Clone)]
@@ -147,8 +147,7 @@ pub fn context() -> HookContext {
 pub fn hooks() -> Hooks {
     Hooks::new(
         HookDefaults::default(),
-        Recorder::forgetful(Arc::new(SeededIds::default())),
-        Tasks::new(),
+        &Outside::none(Arc::new(SeededIds::default())),
     )
 }
 
@@ -156,10 +155,11 @@ pub fn hooks() -> Hooks {
 pub fn recorded() -> (Hooks, crate::gatekeeper::journal::Scribe) {
     let (journal, scribe) = Journal::open();
     let recorder = Recorder::new(journal, Arc::new(SeededIds::default()));
-    (
-        Hooks::new(HookDefaults::default(), recorder, Tasks::new()),
-        scribe,
-    )
+    let outside = Outside {
+        recorder,
+        ..Outside::none(Arc::new(SeededIds::default()))
+    };
+    (Hooks::new(HookDefaults::default(), &outside), scribe)
 }
 
 /// Mounts a scripted interceptor at every point.

@@ -32,8 +32,8 @@ pub mod tool;
 
 pub use action::Action;
 pub use answer::{Decision, HookResult};
-pub use around::{Around, Next, Ran};
-pub use build::{BuildError, build};
+pub use around::{Around, Next, NotRun, Ran};
+pub use build::{BuildError, Outside, build, check};
 pub use context::HookContext;
 pub use event::{Event, EventKind, Severity};
 pub use failure::HookError;

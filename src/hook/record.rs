@@ -83,6 +83,10 @@ impl Recorder {
         }
     }
 
+    pub(super) fn fresh_id(&self) -> String {
+        self.ids.fresh()
+    }
+
     fn text(&self, text: Option<String>) -> Option<Opening> {
         let text: String = text?.replace('\0', "\u{FFFD}").chars().take(MOST).collect();
         (!text.is_empty()).then(|| Opening::new(&text, &*self.ids))

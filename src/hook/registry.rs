@@ -8,12 +8,15 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use globset::{GlobSet, GlobSetBuilder};
+use serde_json::{Map, Value};
 
+use super::build::Outside;
 use super::observe::{Observer, Wanted, Watch};
 use super::{
-    Around, Event, HookContext, HookError, HookResult, ModelReply, ModelRequest, Point, Recorder,
-    SessionContext, ToolCall, ToolOutput,
+    Around, Event, EventKind, HookContext, HookError, HookResult, ModelReply, ModelRequest, Point, Recorder,
+    SessionContext, Severity, ToolCall, ToolOutput,
 };
+use crate::clock::Clock;
 use crate::config::hook::{HookDefaults, OnFailure};
 use crate::lifecycle::Tasks;
 
@@ -138,12 +141,13 @@ pub struct Hooks {
     pub(super) defaults: HookDefaults,
     pub(super) confirm_all: bool,
     pub(super) recorder: Recorder,
+    clock: Arc<dyn Clock>,
     tasks: Tasks,
 }
 
 impl Hooks {
-    /// No hooks yet. Observers run as tasks of `tasks`.
-    pub const fn new(defaults: HookDefaults, recorder: Recorder, tasks: Tasks) -> Self {
+    /// No hooks yet. Observers run as tasks of `outside`.
+    pub fn new(defaults: HookDefaults, outside: &Outside) -> Self {
         Self {
             interceptors: Vec::new(),
             approvers: Vec::new(),
@@ -151,8 +155,9 @@ impl Hooks {
             watches: Vec::new(),
             defaults,
             confirm_all: false,
-            recorder,
-            tasks,
+            recorder: outside.recorder.clone(),
+            clock: Arc::clone(&outside.clock),
+            tasks: outside.tasks.clone(),
         }
     }
 
@@ -198,6 +203,34 @@ impl Hooks {
         for watch in &self.watches {
             watch.tell(&event);
         }
+    }
+
+    /// Tells observers that something happened in a run. `payload` is asked for only when somebody looks on.
+    pub fn happened(
+        &self,
+        kind: EventKind,
+        severity: Severity,
+        context: &HookContext,
+        payload: impl FnOnce() -> Map<String, Value>,
+    ) {
+        if self.watches.is_empty() {
+            return;
+        }
+        self.tell(Event {
+            id: format!("ev_{}", self.recorder.fresh_id()),
+            kind,
+            at: self.clock.now(),
+            severity,
+            agent_id: context.agent_id.clone(),
+            session_id: context.session_id.clone(),
+            turn: context.turn,
+            payload: payload(),
+        });
+    }
+
+    /// Whether anybody is asked at a point.
+    pub fn any_at(&self, point: Point) -> bool {
+        !self.asked_at(point).is_empty()
     }
 
     /// How many events each observer has lost.

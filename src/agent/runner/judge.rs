@@ -26,19 +26,27 @@ impl Session<'_> {
             let reason = DenyReason::InvalidArguments;
             return Ok(denied(at, reason, denial(reason, "")));
         };
+        let (id, tool_requires_confirmation) = (call.id.clone(), tool.requires_confirmation);
+        let judged = match self
+            .ask_hooks(at, &id, name, args, tool_requires_confirmation)
+            .await?
+        {
+            Ok(judged) => judged,
+            Err(then) => return Ok(then),
+        };
         let question = Question {
-            tool: name,
-            args,
+            tool: judged.call.tool.clone(),
+            args: judged.call.args.clone(),
             agent_id: self.job.agent_id.clone(),
             session_id: Some(self.job.id.to_string()),
-            tool_call_id: Some(call.id.clone()),
+            tool_call_id: Some(id.clone()),
             requester: self.job.requester.clone(),
             metadata: None,
             job: Some(self.job.id.clone()),
             lineage: self.job.persons.clone(),
             voices: Voices {
-                tool_requires_confirmation: tool.requires_confirmation,
-                hooks: None,
+                tool_requires_confirmation,
+                hooks: judged.voice,
             },
             join_twin: false,
         };
@@ -55,7 +63,10 @@ impl Session<'_> {
             ));
         }
         Ok(match gatekeeper.ask(&self.caller, question).await? {
-            Answer::Allow { .. } => self.permit(at, None),
+            Answer::Allow { .. } => match judged.response.clone() {
+                Some(output) => self.respond(at, &id, &judged, output).await,
+                None => self.permit(at, None),
+            },
             Answer::Deny { reason, message, .. } => denied(at, reason, denial(reason, &message)),
             Answer::Asked(dossier) if dossier.confirmation.asked.job.as_ref() == Some(&self.job.id) => {
                 let request = dossier.confirmation.id.clone();

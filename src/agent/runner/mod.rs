@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use async_trait::async_trait;
+use hook::Asked;
 
 use super::engine::{self, Effect, Event, Limits, Setting};
 use super::memory::Memory;
@@ -13,10 +14,12 @@ use super::piece::{Movement, Piece, Pieces};
 use super::prompt;
 use super::tool::{Toolbox, told};
 use crate::audit::Opening;
+use crate::config::hook::HookDefaults;
 use crate::confirmation::OutcomeStatus;
 use crate::gate::json::ReadLimits;
 use crate::gate::{Arguments, DenyReason, Digest, ToolName};
 use crate::gatekeeper::{Caller, Gatekeeper};
+use crate::hook::{EventKind, Hooks, Outside, Severity};
 use crate::ids::ConfirmationId;
 use crate::job::begin_call::Right;
 use crate::job::finish::{Ending, Finish};
@@ -27,9 +30,13 @@ use crate::job::{Hold, Job, LostLease, WaitReason};
 use crate::storage::{Store, StoreError};
 
 mod decision;
+mod hook;
 mod judge;
 mod keep;
 mod send;
+
+#[cfg(test)]
+mod hook_tests;
 
 /// How often an idempotent call whose answer is lost is sent, at most, before an operator is asked.
 const SENDS: u32 = 3;
@@ -41,6 +48,24 @@ pub struct Runner {
     toolbox: Toolbox,
     pieces: Arc<Pieces>,
     limits: Limits,
+    hooks: HookSets,
+}
+
+/// The hooks of each piece, and of all that have none of their own.
+pub struct HookSets {
+    general: Hooks,
+    own: BTreeMap<String, Hooks>,
+}
+
+impl HookSets {
+    /// These.
+    pub const fn new(general: Hooks, own: BTreeMap<String, Hooks>) -> Self {
+        Self { general, own }
+    }
+
+    fn of(&self, piece: &str) -> &Hooks {
+        self.own.get(piece).unwrap_or(&self.general)
+    }
 }
 
 impl Runner {
@@ -52,13 +77,24 @@ impl Runner {
         pieces: Arc<Pieces>,
         limits: Limits,
     ) -> Self {
+        let none = Hooks::new(
+            HookDefaults::default(),
+            &Outside::none(Arc::clone(gatekeeper.ids())),
+        );
         Self {
             gatekeeper,
             model,
             toolbox,
             pieces,
             limits,
+            hooks: HookSets::new(none, BTreeMap::new()),
         }
+    }
+
+    /// The same runner with these hooks.
+    #[must_use]
+    pub fn with_hooks(self, hooks: HookSets) -> Self {
+        Self { hooks, ..self }
     }
 }
 
@@ -161,6 +197,10 @@ struct Session<'r> {
     stored: Option<Stored>,
     /// The result that is about to be recorded.
     record: Option<Record>,
+    /// What runs around the model and the tools.
+    hooks: &'r Hooks,
+    /// A hook ends the run as soon as what happened is on record.
+    halted: Option<crate::hook::Halt>,
 }
 
 impl<'r> Session<'r> {
@@ -197,6 +237,8 @@ impl<'r> Session<'r> {
             right: None,
             stored: None,
             record: None,
+            hooks: runner.hooks.of(&job.piece),
+            halted: None,
             job,
         })
     }
@@ -218,6 +260,13 @@ impl<'r> Session<'r> {
     }
 
     async fn drive(&mut self, reins: &Reins) -> Result<Ran, Halt> {
+        self.tell(EventKind::TurnStart, Severity::Info, &[]);
+        let ran = self.go(reins).await;
+        self.tell(EventKind::TurnEnd, Severity::Info, &[]);
+        ran
+    }
+
+    async fn go(&mut self, reins: &Reins) -> Result<Ran, Halt> {
         let mut effect = self.step(Event::Resumed);
         loop {
             // A call that has begun is finished first; parking and ending are quick and leave less to be done again.
@@ -242,6 +291,11 @@ impl<'r> Session<'r> {
             if let Some(record) = self.record.take() {
                 self.finish_call(record).await?;
             }
+            if let Some(halt) = self.halted.take()
+                && let Then::Rest(ran) = self.halt(halt).await?
+            {
+                return Ok(ran);
+            }
             if let (Effect::Begin { at }, Some((memory, dirty))) = (&effect, before) {
                 let at = *at;
                 let event = match self.begin().await? {
@@ -260,14 +314,7 @@ impl<'r> Session<'r> {
         match effect {
             Effect::AskModel => self.ask_model(reins).await,
             Effect::Judge { at } => self.judge(*at).await,
-            Effect::RefuseAgain { at } => {
-                self.note_refusal(*at, DenyReason::RejectedByOperator, "repeated");
-                let told = format!(
-                    "denied (rejected_by_operator): a person rejected exactly this call before in this job.\n{}",
-                    DenyReason::RejectedByOperator.advice()
-                );
-                Ok(denied(*at, DenyReason::RejectedByOperator, told))
-            }
+            Effect::RefuseAgain { at } => Ok(self.refuse_again(*at)),
             Effect::Await { waiting } => self.look(waiting).await,
             // Begun by `drive`, which keeps the memory before it.
             Effect::Begin { .. } => Ok(Then::Rest(Ran::Failed("a call began twice".to_owned()))),
@@ -294,23 +341,52 @@ impl<'r> Session<'r> {
         }
     }
 
+    fn refuse_again(&self, at: usize) -> Then {
+        self.note_refusal(at, DenyReason::RejectedByOperator, "repeated");
+        let told = format!(
+            "denied (rejected_by_operator): a person rejected exactly this call before in this job.\n{}",
+            DenyReason::RejectedByOperator.advice()
+        );
+        denied(at, DenyReason::RejectedByOperator, told)
+    }
+
     async fn ask_model(&mut self, reins: &Reins) -> Result<Then, Halt> {
+        if let Err(halt) = self.begin_session().await {
+            return self.halt(halt).await;
+        }
         self.save().await?;
+        self.tell(
+            EventKind::LlmRequest,
+            Severity::Info,
+            &[("Messages", self.memory.history.len().into())],
+        );
         let question = prompt::question(self.piece, self.movement, &self.runner.toolbox, &self.memory);
         let asked = tokio::select! {
             // Asking has no effect: a stop need not wait for the answer.
             () = reins.stopping() => return Ok(Then::Rest(Ran::Stopped)),
-            asked = self.runner.model.ask(question) => asked,
+            asked = self.ask_through_hooks(question) => asked,
         };
         match asked {
-            Ok(reply) => Ok(Then::Event(Event::Replied(reply))),
-            Err(error @ ModelError::Refused(_)) => {
+            Asked::Reply(reply) => {
+                let calls = reply.calls.len();
+                self.tell(
+                    EventKind::LlmResponse,
+                    Severity::Info,
+                    &[("ToolCalls", calls.into())],
+                );
+                Ok(Then::Event(Event::Replied(reply)))
+            }
+            Asked::Halt(halt) => self.halt(halt).await,
+            Asked::Failed(error @ ModelError::Refused(_)) => {
                 self.finish(Ending::Failed {
                     error: error.to_string(),
                 })
                 .await
             }
-            Err(error) => Ok(Then::Rest(Ran::Failed(error.to_string()))),
+            Asked::Failed(error) => {
+                self.tell(EventKind::Error, Severity::Error, &[("Stage", "model".into())]);
+                Ok(Then::Rest(Ran::Failed(error.to_string())))
+            }
         }
     }
 }

@@ -7,7 +7,8 @@ use crate::agent::engine::Event;
 use crate::agent::memory::CallState;
 use crate::agent::tool::{Carried, told};
 use crate::confirmation::{Outcome, OutcomeStatus};
-use crate::gate::Digest;
+use crate::gate::{Digest, ToolName};
+use crate::hook::{EventKind, Severity, ToolCall, ToolOutput};
 use crate::ids::ConfirmationId;
 use crate::job::LostLease;
 use crate::job::finish_call::{self, FinishCall};
@@ -33,20 +34,38 @@ impl Session<'_> {
             None => Ok(call.args),
             Some(id) => self.stored_args(id, &call.tool).await?,
         };
+        self.tell(
+            EventKind::ToolExecStart,
+            Severity::Info,
+            &[("Tool", call.tool.as_str().into())],
+        );
+        let mut shown = None;
+        let mut sent = None;
         let carried = match (args, self.runner.toolbox.get(&call.tool)) {
             (Err(why), _) => Carried::Failed(why.to_owned()),
             (Ok(_), None) => {
                 Carried::Failed("the tool is no longer configured; the call was not made".to_owned())
             }
-            (Ok(args), Some(tool)) => {
-                let mut carried = tool.carry_out(&args, &permit).await;
-                let mut sends = 1;
-                while tool.idempotent && sends < SENDS && matches!(carried, Carried::Unknown(_)) {
-                    carried = tool.carry_out(&args, &permit).await;
-                    sends += 1;
+            (Ok(text), Some(tool)) => match (call.tool.parse::<ToolName>(), read(&text)) {
+                (Ok(name), Ok(args)) => {
+                    let send = async {
+                        let mut carried = tool.carry_out(&text, &permit).await;
+                        let mut sends = 1;
+                        while tool.idempotent && sends < SENDS && matches!(carried, Carried::Unknown(_)) {
+                            carried = tool.carry_out(&text, &permit).await;
+                            sends += 1;
+                        }
+                        carried
+                    };
+                    let (carried, output) = self
+                        .carry_out_through_hooks(&call.id, name.clone(), args.clone(), send)
+                        .await;
+                    shown = output;
+                    sent = Some(ToolCall { tool: name, args });
+                    carried
                 }
-                carried
-            }
+                _ => Carried::Failed("the stored call cannot be read; it was not made".to_owned()),
+            },
         };
         info!(job = %self.job.id, call = %call.id, ok = matches!(carried, Carried::Done(_)), "a call was carried out");
         let (status, text) = match carried {
@@ -67,10 +86,46 @@ impl Session<'_> {
             OutcomeStatus::Failed => text.lines().next().unwrap_or_default(),
         };
         self.prepare_record(at, status, detail);
+        let text = match sent {
+            Some(sent) => self.after(&call.id, &sent, status, text, shown).await,
+            None => text,
+        };
+        let is_error = status == OutcomeStatus::Failed;
+        let facts = [
+            ("Tool", call.tool.as_str().into()),
+            ("IsError", is_error.into()),
+            ("ForLLMLen", text.len().into()),
+        ];
+        self.tell(EventKind::ToolExecEnd, Severity::Info, &facts);
         Ok(Then::Event(Event::Ran {
             at,
             told: told(&text),
         }))
+    }
+
+    /// The result as hooks leave it. What is on record is what the tool said, whatever they make of it.
+    async fn after(
+        &mut self,
+        call: &str,
+        sent: &ToolCall,
+        status: OutcomeStatus,
+        text: String,
+        shown: Option<ToolOutput>,
+    ) -> String {
+        let is_error = status == OutcomeStatus::Failed;
+        let wrapped = match shown {
+            Some(output) if output.is_error => format!("error: {}", output.text),
+            Some(output) if !output.text.trim().is_empty() => output.text,
+            _ => text,
+        };
+        let output = ToolOutput {
+            text: wrapped,
+            is_error,
+        };
+        let context = self.context().of_call(call);
+        let (output, halt) = self.hooks.post_tool_use(&context, sent, output).await;
+        self.halted = halt;
+        output.text
     }
 
     /// The stored arguments of an approved call, if they are what was approved. This is the last look before they are sent.

@@ -18,6 +18,7 @@ fn outside() -> (Outside, ManualClock) {
     let outside = Outside {
         recorder: Recorder::forgetful(Arc::new(SeededIds::default())),
         clock: Arc::new(clock.clone()),
+        counts: Arc::default(),
         tasks: Tasks::new(),
     };
     (outside, clock)
@@ -123,6 +124,23 @@ async fn calls_of_a_connector_are_bounded_for_user_and_token() {
     assert!(ask("dana", "disk_usage").await, "no connector");
     clock.advance(Duration::from_mins(1));
     assert!(ask("dana", "oa__pay").await, "the window moved on");
+}
+
+/// Two agents under one general block share its counts.
+#[tokio::test]
+async fn a_general_limit_holds_across_agents() {
+    let (outside, _) = outside();
+    let general = block(Builtin::ConnectorRateLimit, json!({"limit": 1}));
+    let (one, other) = (
+        build(&[&general], &outside).unwrap(),
+        build(&[&general, &HooksConfig::default()], &outside).unwrap(),
+    );
+    let call = || ToolCall {
+        tool: "oa__pay".parse().unwrap(),
+        args: args("{}"),
+    };
+    assert!(!is_denied(&one.pre_tool_use(&context(), call()).await));
+    assert!(is_denied(&other.pre_tool_use(&context(), call()).await));
 }
 
 #[tokio::test]

@@ -31,8 +31,12 @@ pub struct ConnectorRateLimit {
     token_limit: usize,
     window: Duration,
     clock: Arc<dyn Clock>,
-    counts: Mutex<HashMap<Key, VecDeque<UtcMillis>>>,
+    counts: Arc<Counts>,
 }
+
+/// The calls of the last while. All agents share those of the general block.
+#[derive(Default)]
+pub struct Counts(Mutex<HashMap<Key, VecDeque<UtcMillis>>>);
 
 /// Whose calls are counted.
 #[derive(Debug, Clone, PartialEq, Eq, Hash)]
@@ -49,6 +53,7 @@ impl ConnectorRateLimit {
         config: Map<String, Value>,
         priority: Option<i32>,
         clock: Arc<dyn Clock>,
+        counts: Arc<Counts>,
     ) -> Result<(Mount, Self), BadSetting> {
         let mut settings = Settings::new(config);
         let user_limit = settings.number("limit", 10, 1)?;
@@ -63,7 +68,7 @@ impl ConnectorRateLimit {
             token_limit: usize::try_from(token_limit).unwrap_or(usize::MAX),
             window: Duration::from_secs(window),
             clock,
-            counts: Mutex::default(),
+            counts,
         };
         Ok((mount, hook))
     }
@@ -71,7 +76,7 @@ impl ConnectorRateLimit {
     /// Counts a call, if every count that it falls under has room.
     fn take(&self, keys: &[(Key, usize)]) -> Result<bool, HookError> {
         let now = self.clock.now();
-        let mut counts = self.counts.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut counts = self.counts.0.lock().unwrap_or_else(PoisonError::into_inner);
         let is_past = |at: &UtcMillis| *at <= now && now.since(*at) >= self.window;
         for (key, limit) in keys {
             if let Some(calls) = counts.get_mut(key) {

@@ -22,6 +22,8 @@ use crate::lifecycle::Tasks;
 
 /// What is kept of standard error: the end.
 const KEPT_STDERR: usize = 4 * 1024;
+/// How long a pipe is still read after the server was asked to stop.
+const LINGER: Duration = Duration::from_secs(8);
 /// How long the end of a process that closed its output is waited for.
 const LAST_WORDS: Duration = Duration::from_millis(200);
 
@@ -258,16 +260,22 @@ fn spelled(id: Option<u64>, method: &str, params: &impl Serialize) -> Result<Str
     Ok(line)
 }
 
-/// Reads the complaints as long as there are any, so that a talkative hook never blocks on them.
+/// Reads the complaints as long as there are any, so that a talkative hook never blocks on them. A server that stops lets its
+/// runs end first; a stray process that holds the pipe must not hold the server.
 async fn drain(mut stderr: ChildStderr, kept: Arc<Mutex<Heard>>, tasks: Tasks) {
-    let mut chunk = vec![0; 8 * 1024];
-    loop {
-        let read = tokio::select! {
-            read = stderr.read(&mut chunk) => read,
-            () = tasks.stopping() => return,
-        };
-        let Ok(count @ 1..) = read else { return };
-        let heard = chunk.get(..count).unwrap_or_default();
-        kept.lock().unwrap_or_else(PoisonError::into_inner).take(heard);
+    let read = async {
+        let mut chunk = vec![0; 8 * 1024];
+        while let Ok(count @ 1..) = stderr.read(&mut chunk).await {
+            let heard = chunk.get(..count).unwrap_or_default();
+            kept.lock().unwrap_or_else(PoisonError::into_inner).take(heard);
+        }
+    };
+    let stopped = async {
+        tasks.stopping().await;
+        tokio::time::sleep(LINGER).await;
+    };
+    tokio::select! {
+        () = read => {}
+        () = stopped => {}
     }
 }

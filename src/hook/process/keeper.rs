@@ -167,9 +167,6 @@ impl Keeper {
 
     /// The running process, or a new one.
     async fn connected(&self, state: &mut State) -> Result<Connection, HookError> {
-        if self.tasks.is_stopping() {
-            return Err(HookError::Rule("the server stops"));
-        }
         if let Some(mut connection) = state.connection.take() {
             if connection.is_alive() {
                 return Ok(connection);
