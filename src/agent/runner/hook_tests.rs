@@ -20,7 +20,8 @@ use crate::hook::{
     Around, Decision, HookContext, HookError, HookResult, Hooks, Interceptor, ModelReply, ModelRequest,
     Mount, Next, Outside, Point, Ran, SessionContext, ToolCall, ToolOutput,
 };
-use crate::job::{JobId, JobStatus, WaitReason};
+use crate::ids::JobId;
+use crate::job::{JobStatus, WaitReason};
 
 /// A lab whose runs meet these hooks.
 fn hooked(replies: Vec<Reply>, mount: impl FnOnce(&mut Hooks)) -> Lab {

@@ -60,8 +60,9 @@ impl Session<'_> {
                     let (carried, output) = self
                         .carry_out_through_hooks(&call.id, name.clone(), args.clone(), send)
                         .await;
+                    // What a hook kept from running has no result to look at.
+                    sent = output.is_some().then_some(ToolCall { tool: name, args });
                     shown = output;
-                    sent = Some(ToolCall { tool: name, args });
                     carried
                 }
                 _ => Carried::Failed("the stored call cannot be read; it was not made".to_owned()),
