@@ -158,6 +158,19 @@ async fn the_file_and_its_log_are_private() {
 }
 
 #[tokio::test]
+async fn after_a_stop_the_file_alone_holds_everything() {
+    let place = Place::sqlite().await;
+    place.fresh(&Ask::default()).await;
+    let (_, url) = place.stopped().await;
+    let log = format!("{}-wal", url.replacen("sqlite://", "", 1));
+    assert_eq!(
+        std::fs::metadata(log).map_or(0, |log| log.len()),
+        0,
+        "a copy of the file is a backup"
+    );
+}
+
+#[tokio::test]
 async fn a_newer_schema_is_refused_by_both() {
     for place in [Place::sqlite().await, Place::postgres().await] {
         place

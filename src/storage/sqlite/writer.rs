@@ -108,9 +108,14 @@ impl Engine for SqliteWriter {
     }
 
     async fn close(self) {
-        if let Some(connection) = self.connection
-            && let Err(error) = connection.close().await
-        {
+        let Some(mut connection) = self.connection else {
+            return;
+        };
+        // The file alone holds everything after a stop, so that a copy of it is a backup.
+        let emptied = sqlx::query("PRAGMA wal_checkpoint(TRUNCATE)")
+            .execute(&mut connection)
+            .await;
+        if let Err(error) = emptied.and(connection.close().await) {
             tracing::warn!(error = %failed(&error), "the database was not closed cleanly");
         }
     }
