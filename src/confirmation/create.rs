@@ -1,6 +1,7 @@
 //! Asking: a call that needs a person becomes a row, its cards go into the outbox, and asking again finds the same row.
 
 use crate::audit::{Actor, Draft, Opening};
+use crate::clock::rfc3339;
 use crate::ids::{ConfirmationId, Org};
 use crate::storage::{CallKey, Touches, Transaction, TwinKey, Workspace};
 
@@ -118,7 +119,7 @@ impl Transaction for Create {
         .about(&self.id)
         .with("tool_name", self.asked.tool.as_str())
         .with("quorum", self.terms.quorum)
-        .with("expires_at", confirmation.expires_at.0)
+        .with("expires_at", rfc3339(confirmation.expires_at))
         .with_private("tool_args", Some(self.shown_args.clone()))
         .with_private("requester", self.shown_requester.clone());
         if let Some(rule) = &self.rule {

@@ -483,6 +483,35 @@ fn asserted_facts_are_found_in_the_expression_not_in_its_text() {
 }
 
 #[test]
+fn a_member_of_a_text_is_refused_at_once() {
+    for condition in [
+        "token.name == 'x'",
+        "has(org.id)",
+        "agent.id == 'x' || true",
+        "[1].exists(i, tool.name == 'x')",
+    ] {
+        let found = problems(vec![when("r", Effect::Deny, condition)]);
+        assert_eq!(found.len(), 1, "{condition}");
+        assert!(
+            found[0].problem.contains("a text without members"),
+            "{condition}: {}",
+            found[0]
+        );
+    }
+    for condition in [
+        "args.token.name == 'x'",
+        "args.list.exists(token, token.name == 'x')",
+        "token.startsWith('x')",
+    ] {
+        assert_eq!(
+            problems(vec![when("r", Effect::Deny, condition)]).len(),
+            0,
+            "{condition}"
+        );
+    }
+}
+
+#[test]
 fn what_an_agent_says_of_itself_weakens_nothing() {
     let as_x = Call {
         agent: Some("x"),

@@ -110,7 +110,7 @@ impl Fact {
         matches!(self, Self::Agent | Self::Requester | Self::Metadata)
     }
 
-    /// Whether its size is up to the caller.
+    /// Whether its size is up to the caller. Such facts have members; the others are texts.
     fn is_data(self) -> bool {
         matches!(self, Self::Args | Self::Metadata)
     }
@@ -138,6 +138,20 @@ struct Scope<'a> {
 }
 
 impl<'a> Scope<'a> {
+    /// Refuses a member of a fact that is a text: such a condition could never be evaluated.
+    fn has_members(&self, operand: &IdedExpr, field: &str) -> Result<(), String> {
+        let Expr::Ident(name) = &operand.expr else {
+            return Ok(());
+        };
+        let bound = self.names.iter().any(|(bound, _)| bound == name);
+        match Fact::ALL.iter().find(|fact| fact.name() == name) {
+            Some(fact) if !bound && !fact.is_data() => Err(format!(
+                "the condition reads `{name}.{field}`, but `{name}` is a text without members"
+            )),
+            _ => Ok(()),
+        }
+    }
+
     /// Tells whether the expression reads data.
     fn walk(&mut self, expression: &'a IdedExpr, depth: usize) -> Result<bool, String> {
         let depth = depth + 1;
@@ -147,7 +161,10 @@ impl<'a> Scope<'a> {
         match &expression.expr {
             Expr::Ident(name) => self.name(name),
             Expr::Literal(literal) => literal_is_exact(literal).map(|()| false),
-            Expr::Select(select) => self.walk(&select.operand, depth),
+            Expr::Select(select) => {
+                self.has_members(&select.operand, &select.field)?;
+                self.walk(&select.operand, depth)
+            }
             Expr::List(list) => self.all(&list.elements, depth),
             Expr::Map(map) => {
                 let mut data = false;

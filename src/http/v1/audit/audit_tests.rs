@@ -17,6 +17,11 @@ async fn the_audit_log_is_listed_verified_and_exported() {
         (&json!(1), &json!("confirmation.created"), &json!("token:agent"))
     );
     assert_eq!(first["data"]["tool_args"], json!({ "amount": 1 }));
+    let shown = bench
+        .get(&format!("/api/confirmations/{id}"), "dana")
+        .await
+        .json();
+    assert_eq!(first["data"]["expires_at"], shown["expires_at"]);
     assert!(list["next_cursor"].is_string());
     let verified = bench.get("/api/audit/verify", "auditor").await.json();
     assert_eq!((&verified["ok"], verified.get("first_bad")), (&json!(true), None));
