@@ -627,6 +627,30 @@ async fn arguments_have_one_meaning_or_none() {
 }
 
 #[tokio::test]
+async fn nobody_is_asked_about_arguments_that_the_tool_could_not_take() {
+    let lab = Lab::new(vec![
+        calls(vec![
+            call("t_pay", &json!({"amount": "much"})),
+            call("t_free", &json!({"amount": []})),
+        ]),
+        calls(vec![call("t_pay", &json!({"amount": 5}))]),
+    ]);
+    let id = lab.submit().await;
+    lab.work().await;
+    let asked = lab.pending();
+    assert_eq!(asked.len(), 1, "the mended call only");
+    assert_eq!(lab.world.request(&asked[0]).asked.args, r#"{"amount":5}"#);
+    assert!(lab.ledger.all().is_empty());
+    for told in &lab.results(&id)[..2] {
+        assert!(
+            told.starts_with("error: `/amount` must be of type number, not "),
+            "{told}"
+        );
+        assert!(!told.contains("much"), "{told}");
+    }
+}
+
+#[tokio::test]
 async fn what_cannot_be_told_for_certain_is_never_a_call() {
     let cut = Reply {
         complete: false,

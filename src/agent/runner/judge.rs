@@ -34,6 +34,12 @@ impl Session<'_> {
             Ok(judged) => judged,
             Err(then) => return Ok(then),
         };
+        // Nobody is asked about a call that its tool could not take. Hooks may have mended it, so it is looked at now.
+        let tool = self.runner.toolbox.get(judged.call.tool.as_str());
+        if let Some(misfit) = tool.and_then(|tool| tool.misfit(&judged.call.args)) {
+            let told = format!("error: {misfit}; the call was not carried out. Make it again with arguments that fit");
+            return Ok(denied(at, DenyReason::InvalidArguments, told));
+        }
         let question = Question {
             tool: judged.call.tool.clone(),
             args: judged.call.args.clone(),

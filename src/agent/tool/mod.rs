@@ -10,9 +10,11 @@ use std::time::Duration;
 use serde_json::Value;
 
 use crate::config::agent::{ToolConfig, ToolHead};
+use crate::gate::Arguments;
 use crate::ids::PermitId;
 
 pub mod command;
+mod fit;
 pub mod http;
 
 #[cfg(test)]
@@ -105,7 +107,10 @@ impl Toolbox {
                     let tool = Tool {
                         name: name.to_owned(),
                         description: String::new(),
-                        parameters: serde_json::json!({"type": "object"}),
+                        parameters: serde_json::json!({
+                            "type": "object",
+                            "properties": {"amount": {"type": "number"}}
+                        }),
                         requires_confirmation,
                         idempotent,
                         timeout: Duration::from_secs(5),
@@ -129,6 +134,11 @@ impl Tool {
             timeout: head.timeout,
             way,
         }
+    }
+
+    /// Why the tool could not take these arguments, by its schema, in words that hold no value of theirs.
+    pub(crate) fn misfit(&self, args: &Arguments) -> Option<String> {
+        fit::misfit(&self.parameters, args.json())
     }
 
     /// Carries a call out: `args` is the canonical text of its arguments, sent as it is.

@@ -1,0 +1,271 @@
+//! Whether arguments fit the JSON Schema of their tool, so that nobody is asked about a call that the tool could not take.
+//!
+//! Judged are the keywords that tools use: `type enum const required properties additionalProperties items anyOf allOf oneOf
+//! minimum maximum exclusiveMinimum exclusiveMaximum minLength maxLength minItems maxItems`. Others are for the model alone:
+//! the tool has the last word. Messages name places and kinds, never values.
+
+use serde_json::{Map, Value};
+
+use crate::gate::json::{Json, ReadLimits};
+
+/// What does not fit, as the model is told it; `None` when everything fits.
+pub(super) fn misfit(schema: &Value, args: &Json) -> Option<String> {
+    judge(schema, args, "").err()
+}
+
+fn judge(schema: &Value, value: &Json, at: &str) -> Result<(), String> {
+    let schema = match schema {
+        Value::Object(schema) => schema,
+        Value::Bool(false) => return Err(format!("{} is not allowed", place(at))),
+        _ => return Ok(()),
+    };
+    kind(schema, value, at)?;
+    choice(schema, value, at)?;
+    match value {
+        Json::Object(_) => members(schema, value, at)?,
+        Json::Array(items) => elements(schema, items, at)?,
+        Json::String(text) => bounds(
+            schema,
+            ("minLength", "maxLength"),
+            text.chars().count(),
+            "characters",
+            at,
+        )?,
+        Json::Number(number) => {
+            // A number that no double holds is compared by the double next to it: bounds guide the model, they guard nothing.
+            if let Ok(number) = number.as_str().parse::<f64>() {
+                range(schema, number, at)?;
+            }
+        }
+        Json::Null | Json::Bool(_) => {}
+    }
+    branches(schema, value, at)
+}
+
+fn kind(schema: &Map<String, Value>, value: &Json, at: &str) -> Result<(), String> {
+    let wanted: Vec<&str> = match schema.get("type") {
+        Some(Value::String(one)) => vec![one],
+        Some(Value::Array(several)) => several.iter().filter_map(Value::as_str).collect(),
+        _ => return Ok(()),
+    };
+    let found = value.kind();
+    let fits = |wanted: &&str| match *wanted {
+        "integer" => is_whole(value),
+        wanted => wanted == found.name(),
+    };
+    if wanted.iter().any(fits) {
+        return Ok(());
+    }
+    let wanted = wanted.join(" or ");
+    Err(format!(
+        "{} must be of type {wanted}, not {}",
+        place(at),
+        found.name()
+    ))
+}
+
+/// Numbers are spelled without needless zeros, so that a whole one has no point and no negative exponent.
+fn is_whole(value: &Json) -> bool {
+    matches!(value, Json::Number(number) if !number.as_str().contains('.') && !number.as_str().contains("e-"))
+}
+
+fn choice(schema: &Map<String, Value>, value: &Json, at: &str) -> Result<(), String> {
+    let is = |wanted: &Value| {
+        serde_json::to_vec(wanted)
+            .ok()
+            .and_then(|text| Json::read(&text, ReadLimits::bytes(text.len())).ok())
+            .is_some_and(|wanted| wanted == *value)
+    };
+    let fits = schema.get("const").is_none_or(is)
+        && schema
+            .get("enum")
+            .and_then(Value::as_array)
+            .is_none_or(|wanted| wanted.iter().any(is));
+    if fits {
+        return Ok(());
+    }
+    Err(format!(
+        "{} is not one of the values that the tool takes",
+        place(at)
+    ))
+}
+
+fn members(schema: &Map<String, Value>, value: &Json, at: &str) -> Result<(), String> {
+    let required = schema.get("required").and_then(Value::as_array);
+    for name in required.into_iter().flatten().filter_map(Value::as_str) {
+        if value.get(name).is_none() {
+            return Err(format!("{} lacks the required member `{name}`", place(at)));
+        }
+    }
+    let known = schema.get("properties").and_then(Value::as_object);
+    for (name, member) in value.as_object().into_iter().flat_map(|object| object.iter()) {
+        let deeper = format!("{at}/{}", name.replace('~', "~0").replace('/', "~1"));
+        match known.and_then(|known| known.get(name)) {
+            Some(schema) => judge(schema, member, &deeper)?,
+            None if schema.contains_key("patternProperties") => {}
+            None => {
+                if let Some(rest) = schema.get("additionalProperties") {
+                    judge(rest, member, &deeper)?;
+                }
+            }
+        }
+    }
+    Ok(())
+}
+
+fn elements(schema: &Map<String, Value>, items: &[Json], at: &str) -> Result<(), String> {
+    bounds(schema, ("minItems", "maxItems"), items.len(), "items", at)?;
+    if let (Some(each), false) = (schema.get("items"), schema.contains_key("prefixItems")) {
+        for (index, item) in items.iter().enumerate() {
+            judge(each, item, &format!("{at}/{index}"))?;
+        }
+    }
+    Ok(())
+}
+
+fn bounds(
+    schema: &Map<String, Value>,
+    (least, most): (&str, &str),
+    count: usize,
+    of: &str,
+    at: &str,
+) -> Result<(), String> {
+    let bound = |name: &str| {
+        schema
+            .get(name)
+            .and_then(Value::as_u64)
+            .and_then(|bound| usize::try_from(bound).ok())
+    };
+    match (bound(least), bound(most)) {
+        (Some(least), _) if count < least => Err(format!("{} needs at least {least} {of}", place(at))),
+        (_, Some(most)) if count > most => Err(format!("{} takes at most {most} {of}", place(at))),
+        _ => Ok(()),
+    }
+}
+
+fn range(schema: &Map<String, Value>, number: f64, at: &str) -> Result<(), String> {
+    let bound = |name: &str| schema.get(name).and_then(Value::as_f64);
+    let fits = bound("minimum").is_none_or(|least| number >= least)
+        && bound("maximum").is_none_or(|most| number <= most)
+        && bound("exclusiveMinimum").is_none_or(|least| number > least)
+        && bound("exclusiveMaximum").is_none_or(|most| number < most);
+    if fits {
+        return Ok(());
+    }
+    Err(format!("{} is outside the range that the tool takes", place(at)))
+}
+
+fn branches(schema: &Map<String, Value>, value: &Json, at: &str) -> Result<(), String> {
+    let list = |name: &str| schema.get(name).and_then(Value::as_array);
+    for every in list("allOf").into_iter().flatten() {
+        judge(every, value, at)?;
+    }
+    let fits = |branches: &Vec<Value>| {
+        branches
+            .iter()
+            .filter(|one| judge(one, value, at).is_ok())
+            .count()
+    };
+    if list("anyOf").is_some_and(|any| fits(any) == 0) || list("oneOf").is_some_and(|one| fits(one) != 1) {
+        return Err(format!(
+            "{} fits none of the shapes that the tool takes",
+            place(at)
+        ));
+    }
+    Ok(())
+}
+
+fn place(at: &str) -> String {
+    if at.is_empty() {
+        "the arguments object".to_owned()
+    } else {
+        format!("`{at}`")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn told(schema: &Value, args: &str) -> Option<String> {
+        misfit(
+            schema,
+            &Json::read(args.as_bytes(), ReadLimits::bytes(10_000)).unwrap(),
+        )
+    }
+
+    #[test]
+    fn arguments_are_held_against_the_schema_of_their_tool() {
+        let pay = json!({
+            "type": "object",
+            "required": ["amount"],
+            "additionalProperties": false,
+            "properties": {
+                "amount": {"type": "number", "exclusiveMinimum": 0, "maximum": 1e6},
+                "times": {"type": "integer"},
+                "payee": {"type": ["string", "null"], "minLength": 2, "maxLength": 4},
+                "kind": {"enum": ["wire", 1]},
+                "lines": {"type": "array", "maxItems": 2, "items": {"type": "object", "required": ["sku"]}},
+                "to": {"anyOf": [{"type": "string"}, {"type": "object", "required": ["iban"]}]},
+            },
+        });
+        for fits in [
+            r#"{"amount":1}"#,
+            r#"{"amount":0.1000000000000000000001,"times":2.0,"payee":"日本語","kind":1.0}"#,
+            r#"{"amount":1e6,"payee":null,"lines":[{"sku":1},{"sku":2,"x":3}],"to":{"iban":1}}"#,
+        ] {
+            assert_eq!(told(&pay, fits), None, "{fits}");
+        }
+        for (args, why) in [
+            ("{}", "the arguments object lacks the required member `amount`"),
+            (
+                r#"{"amount":"1"}"#,
+                "`/amount` must be of type number, not string",
+            ),
+            (
+                r#"{"amount":0}"#,
+                "`/amount` is outside the range that the tool takes",
+            ),
+            (
+                r#"{"amount":1,"times":2.5}"#,
+                "`/times` must be of type integer, not number",
+            ),
+            (
+                r#"{"amount":1,"payee":"x"}"#,
+                "`/payee` needs at least 2 characters",
+            ),
+            (
+                r#"{"amount":1,"kind":"cash"}"#,
+                "`/kind` is not one of the values that the tool takes",
+            ),
+            (
+                r#"{"amount":1,"lines":[{"sku":1},{}]}"#,
+                "`/lines/1` lacks the required member `sku`",
+            ),
+            (
+                r#"{"amount":1,"lines":[1,2,3]}"#,
+                "`/lines` takes at most 2 items",
+            ),
+            (
+                r#"{"amount":1,"to":5}"#,
+                "`/to` fits none of the shapes that the tool takes",
+            ),
+            (r#"{"amount":1,"a/b":1}"#, "`/a~1b` is not allowed"),
+        ] {
+            assert_eq!(told(&pay, args).as_deref(), Some(why), "{args}");
+        }
+    }
+
+    #[test]
+    fn what_is_not_judged_does_not_stand_in_the_way() {
+        for schema in [
+            json!({}),
+            json!(true),
+            json!({"$ref": "#/x", "format": "date", "type": 5, "required": "a"}),
+        ] {
+            assert_eq!(told(&schema, r#"{"a":[1]}"#), None, "{schema}");
+        }
+    }
+}
