@@ -383,7 +383,7 @@ async fn submit(store: &Store, ids: &dyn Ids) -> JobId {
         input: "pay the bills".to_owned(),
         shown_input: None,
         agent_id: None,
-        session_id: None,
+        session_id: Some("s-1".to_owned()),
         requester: None,
         persons: Vec::new(),
         parent: None,
@@ -420,6 +420,13 @@ async fn an_approved_call_runs_once_in_its_stored_form() {
     };
     assert_eq!(run.args, r#"{"amount":1,"payee":"x"}"#, "canonical");
     let row = lab.world.request(request);
+    assert_eq!(row.asked.session_id.as_deref(), Some("s-1"));
+    let call_id = format!("{id}:t0000c000");
+    assert_eq!(
+        row.asked.tool_call_id.as_deref(),
+        Some(&*call_id),
+        "jobs of one session do not clash"
+    );
     assert_eq!(row.state.consumed().map(|(permit, _)| permit), Some(&run.permit));
     assert!(row.ledger.resumed_at.is_some() && row.ledger.executed_at.is_some());
     assert_eq!(

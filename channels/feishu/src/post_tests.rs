@@ -122,6 +122,7 @@ async fn refused_content_is_posted_again_as_a_minimal_card_under_the_same_key() 
     for body in [
         table["body"].clone(),
         long["body"].clone(),
+        coded_only(200_860),
         coded_only(230_022),
         coded_only(230_028),
         coded_only(230_001),

@@ -44,8 +44,14 @@ impl Session<'_> {
             tool: judged.call.tool.clone(),
             args: judged.call.args.clone(),
             agent_id: self.job.agent_id.clone(),
-            session_id: Some(self.job.id.to_string()),
-            tool_call_id: Some(id.clone()),
+            session_id: Some(
+                self.job
+                    .session_id
+                    .clone()
+                    .unwrap_or_else(|| self.job.id.to_string()),
+            ),
+            // Jobs of one session count their calls alike.
+            tool_call_id: Some(format!("{}:{}", self.job.id, id)),
             requester: self.job.requester.clone(),
             metadata: None,
             job: Some(self.job.id.clone()),

@@ -6,7 +6,7 @@
 
 use serde_json::{Map, Value};
 
-use crate::gate::json::{Json, ReadLimits};
+use crate::gate::json::{Json, Object, ReadLimits};
 
 /// What does not fit, as the model is told it; `None` when everything fits.
 pub(super) fn misfit(schema: &Value, args: &Json) -> Option<String> {
@@ -98,7 +98,7 @@ fn members(schema: &Map<String, Value>, value: &Json, at: &str) -> Result<(), St
         }
     }
     let known = schema.get("properties").and_then(Value::as_object);
-    for (name, member) in value.as_object().into_iter().flat_map(|object| object.iter()) {
+    for (name, member) in value.as_object().into_iter().flat_map(Object::iter) {
         let deeper = format!("{at}/{}", name.replace('~', "~0").replace('/', "~1"));
         match known.and_then(|known| known.get(name)) {
             Some(schema) => judge(schema, member, &deeper)?,
