@@ -37,7 +37,9 @@ impl Session<'_> {
         // Nobody is asked about a call that its tool could not take. Hooks may have mended it, so it is looked at now.
         let tool = self.runner.toolbox.get(judged.call.tool.as_str());
         if let Some(misfit) = tool.and_then(|tool| tool.misfit(&judged.call.args)) {
-            let told = format!("error: {misfit}; the call was not carried out. Make it again with arguments that fit");
+            let told = format!(
+                "error: {misfit}; the call was not carried out. Make it again with arguments that fit"
+            );
             return Ok(denied(at, DenyReason::InvalidArguments, told));
         }
         let question = Question {
