@@ -22,7 +22,7 @@ use crate::delivery::card::CardMaker;
 use crate::delivery::phrase::{PhraseError, Phrasebook};
 use crate::delivery::sender::Sender;
 use crate::gatekeeper::{self, Gatekeeper, Journal};
-use crate::hook::{self, Recorder};
+use crate::hook;
 use crate::http::auth::Tokens;
 use crate::http::body::BodyBudget;
 use crate::http::guard::Crowd;
@@ -137,7 +137,6 @@ impl Server {
         settings.offset = offset;
         let store = open(&settings, &store_tasks).await?;
         let (journal, scribe) = Journal::open();
-        let recorder = Recorder::new(journal.clone(), Arc::clone(&ids));
         let gatekeeper = Gatekeeper::new(gatekeeper::Parts {
             store: store.clone(),
             policy: Arc::clone(&loaded.policy),
@@ -148,19 +147,8 @@ impl Server {
             ids: Arc::clone(&ids),
             journal,
         });
-        let hooks = hook::Outside {
-            recorder,
-            clock: Arc::clone(&clock),
-            counts: Arc::default(),
-            tasks: tasks.clone(),
-        };
-        let agents = Agents::open(
-            &config.agent,
-            &config.hooks,
-            gatekeeper.clone(),
-            &http_client,
-            &hooks,
-        )?;
+        let hooks = hook::Outside::new(gatekeeper.journal(), &ids, &clock, &tasks);
+        let agents = Agents::open(config, gatekeeper.clone(), &http_client, &hooks)?;
         let sender = Sender::new(store.clone(), registry, maker, Arc::clone(&clock), &*ids);
         tasks.spawn(Arc::clone(&sender).run(tasks.clone()));
         journal_tasks.spawn(scribe.run(store.clone(), Arc::clone(&clock), journal_tasks.clone()));

@@ -10,7 +10,7 @@ use super::runner::{HookSets, Runner};
 use super::tool::Toolbox;
 use crate::config::agent::ToolConfig;
 use crate::config::hook::HooksConfig;
-use crate::config::{AgentConfig, JobConfig, Problem};
+use crate::config::{AgentConfig, Config, JobConfig, Problem};
 use crate::gatekeeper::Gatekeeper;
 use crate::hook::{self, BuildError, Outside};
 use crate::job::queue::Queue;
@@ -65,12 +65,13 @@ fn hooks(general: &HooksConfig, pieces: &Pieces, outside: &Outside) -> Result<Ho
 impl Agents {
     /// Reads the pieces and builds tools, hooks and model. `http` must follow no redirect; `outside` is what hooks run with.
     pub fn open(
-        config: &AgentConfig,
-        general: &HooksConfig,
+        config: &Config,
         gatekeeper: Gatekeeper,
         http: &reqwest::Client,
         outside: &Outside,
     ) -> Result<Self, AgentError> {
+        let general = &config.hooks;
+        let config = &config.agent;
         let toolbox = Toolbox::new(&config.tools, http);
         let pieces = Arc::new(pieces(config).map_err(AgentError::Pieces)?);
         let runner = match &config.model {

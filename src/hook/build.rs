@@ -19,6 +19,7 @@ use super::registry::{BadGlob, Hooks, Mount, Source};
 use super::{Point, Recorder};
 use crate::clock::{Clock, SystemClock};
 use crate::config::hook::{self as config, Builtin, BuiltinHook, HooksConfig};
+use crate::gatekeeper::Journal;
 use crate::ids::{Ids, SystemIds};
 use crate::lifecycle::Tasks;
 
@@ -39,6 +40,16 @@ pub struct Outside {
 }
 
 impl Outside {
+    /// What hooks of a server are built with.
+    pub fn new(journal: &Journal, ids: &Arc<dyn Ids>, clock: &Arc<dyn Clock>, tasks: &Tasks) -> Self {
+        Self {
+            recorder: Recorder::new(journal.clone(), Arc::clone(ids)),
+            clock: Arc::clone(clock),
+            counts: Arc::default(),
+            tasks: tasks.clone(),
+        }
+    }
+
     /// Nothing is put on record and nothing runs: for an agent without hooks.
     pub fn none(ids: Arc<dyn Ids>) -> Self {
         Self {

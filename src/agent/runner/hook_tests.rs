@@ -46,12 +46,8 @@ struct Fixed {
     start: Option<&'static str>,
     system: Option<&'static str>,
     args: Option<&'static str>,
-    respond: Option<&'static str>,
-    ask: bool,
-    deny: bool,
-    abort: bool,
-    result: Option<&'static str>,
-    halt_after: bool,
+    before: Option<Decision<ToolCall>>,
+    after: Option<Decision<ToolOutput>>,
 }
 
 #[async_trait]
@@ -73,35 +69,17 @@ impl Interceptor for Fixed {
     async fn pre_tool_use(&self, context: &HookContext, call: &ToolCall) -> Answer<ToolCall> {
         assert!(context.metadata.contains_key("requires_confirmation"));
         assert!(context.tool_call_id.is_some() && context.job.is_some());
-        Ok(HookResult::from(if self.deny {
-            Decision::Deny {
-                reason: Some("frozen".to_owned()),
+        Ok(match (self.args, self.before.clone()) {
+            (Some(text), _) => {
+                let args = Arguments::read(text.as_bytes(), ReadLimits::bytes(1000)).unwrap();
+                Decision::Modify(call.with_args(args)).into()
             }
-        } else if self.abort {
-            Decision::AbortTurn {
-                reason: Some("enough".to_owned()),
-            }
-        } else if let Some(text) = self.respond {
-            Decision::Respond(ToolOutput::done(text))
-        } else if let Some(text) = self.args {
-            let args = Arguments::read(text.as_bytes(), ReadLimits::bytes(1000)).unwrap();
-            Decision::Modify(call.with_args(args))
-        } else if self.ask {
-            Decision::Ask {
-                reason: None,
-                changed: None,
-            }
-        } else {
-            Decision::Silent
-        }))
+            (None, before) => before.unwrap_or(Decision::Silent).into(),
+        })
     }
 
-    async fn post_tool_use(&self, _: &HookContext, _: &ToolCall, output: &ToolOutput) -> Answer<ToolOutput> {
-        Ok(HookResult::from(match self.result {
-            _ if self.halt_after => Decision::HardAbort { reason: None },
-            Some(text) => Decision::Modify(output.with_text(text)),
-            None => Decision::Silent,
-        }))
+    async fn post_tool_use(&self, _: &HookContext, _: &ToolCall, _: &ToolOutput) -> Answer<ToolOutput> {
+        Ok(self.after.clone().unwrap_or(Decision::Silent).into())
     }
 }
 
@@ -206,7 +184,9 @@ async fn a_denied_call_never_runs_and_nobody_is_asked() {
         let lab = hooked(
             one(tool),
             fixed(Fixed {
-                deny: true,
+                before: Some(Decision::Deny {
+                    reason: Some("frozen".to_owned()),
+                }),
                 ..Fixed::default()
             }),
         );
@@ -223,7 +203,10 @@ async fn a_hook_can_ask_for_a_person_where_no_rule_does() {
     let lab = hooked(
         one("t_free"),
         fixed(Fixed {
-            ask: true,
+            before: Some(Decision::Ask {
+                reason: None,
+                changed: None,
+            }),
             ..Fixed::default()
         }),
     );
@@ -242,7 +225,7 @@ async fn a_hook_can_ask_for_a_person_where_no_rule_does() {
 #[tokio::test]
 async fn a_response_answers_for_ungated_tools_only() {
     let respond = || Fixed {
-        respond: Some("from the hook"),
+        before: Some(Decision::Respond(ToolOutput::done("from the hook"))),
         ..Fixed::default()
     };
     let lab = hooked(one("t_free"), fixed(respond()));
@@ -266,7 +249,7 @@ async fn a_response_answers_for_ungated_tools_only() {
 #[tokio::test]
 async fn a_result_may_be_rewritten_and_a_run_ended_after_it() {
     let hook = Fixed {
-        result: Some("rewritten"),
+        after: Some(Decision::Modify(ToolOutput::done("rewritten"))),
         ..Fixed::default()
     };
     let lab = hooked(one("t_free"), fixed(hook));
@@ -276,7 +259,7 @@ async fn a_result_may_be_rewritten_and_a_run_ended_after_it() {
     let lab = hooked(
         one("t_free"),
         fixed(Fixed {
-            halt_after: true,
+            after: Some(Decision::HardAbort { reason: None }),
             ..Fixed::default()
         }),
     );
@@ -294,7 +277,7 @@ async fn an_aborted_turn_ends_the_run_before_the_call() {
     let lab = hooked(
         one("t_pay"),
         fixed(Fixed {
-            abort: true,
+            before: Some(Decision::AbortTurn { reason: None }),
             ..Fixed::default()
         }),
     );

@@ -40,7 +40,7 @@ impl Session<'_> {
             &[("Tool", call.tool.as_str().into())],
         );
         let mut shown = None;
-        let mut sent = None;
+        let mut done = None;
         let carried = match (args, self.runner.toolbox.get(&call.tool)) {
             (Err(why), _) => Carried::Failed(why.to_owned()),
             (Ok(_), None) => {
@@ -61,7 +61,7 @@ impl Session<'_> {
                         .carry_out_through_hooks(&call.id, name.clone(), args.clone(), send)
                         .await;
                     // What a hook kept from running has no result to look at.
-                    sent = output.is_some().then_some(ToolCall { tool: name, args });
+                    done = output.is_some().then_some(ToolCall { tool: name, args });
                     shown = output;
                     carried
                 }
@@ -87,8 +87,8 @@ impl Session<'_> {
             OutcomeStatus::Failed => text.lines().next().unwrap_or_default(),
         };
         self.prepare_record(at, status, detail);
-        let text = match sent {
-            Some(sent) => self.after(&call.id, &sent, status, text, shown).await,
+        let text = match done {
+            Some(done) => self.after(&call.id, &done, status, text, shown).await,
             None => text,
         };
         let is_error = status == OutcomeStatus::Failed;

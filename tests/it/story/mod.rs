@@ -28,6 +28,7 @@ mod caller;
 mod canary;
 mod crash;
 mod deadline;
+mod hook;
 mod job;
 mod outbox;
 mod quorum;
