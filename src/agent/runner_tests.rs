@@ -303,6 +303,8 @@ impl Lab {
             by,
             answer: Opening::new(text, &*self.world.ids),
             hear: self.desk.hear(),
+            confirmations: self.world.job(id).confirmations,
+            roll: roll(),
         };
         self.gatekeeper.store().run(answer).await.unwrap()
     }

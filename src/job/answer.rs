@@ -1,7 +1,10 @@
 //! Answering: somebody gives a parked run what it asked for. Waits that are decided through their request are not answered here.
 
+use std::sync::Arc;
+
 use crate::audit::{Actor, Draft, Opening};
-use crate::ids::{JobId, Org};
+use crate::confirmation::roll::Roll;
+use crate::ids::{ConfirmationId, JobId, Org};
 use crate::storage::{Touches, Transaction, Workspace};
 
 use super::cancel::By;
@@ -40,6 +43,10 @@ pub struct Answer {
     pub answer: Opening,
     /// Puts it into the memory.
     pub hear: Hear,
+    /// The job's requests as it was read before.
+    pub confirmations: Vec<ConfirmationId>,
+    /// Who may decide, as the configuration has it now.
+    pub roll: Arc<Roll>,
 }
 
 /// What came of it.
@@ -53,6 +60,8 @@ pub enum Answered {
     NotWaiting,
     /// Only an operator may answer this.
     NotAllowed,
+    /// The answer lets an approved call be sent again, and this person may not approve it.
+    NotADecider,
     /// The answer is none of those that this wait takes.
     NotAnAnswer,
     /// There is no such job for this caller.
@@ -65,6 +74,7 @@ impl Transaction for Answer {
 
     fn touches(&self, touches: &mut Touches) {
         touches.jobs.insert(self.job.clone());
+        touches.confirmations.extend(self.confirmations.iter().cloned());
     }
 
     fn apply(&self, workspace: &mut Workspace) -> Answered {
@@ -90,6 +100,9 @@ impl Transaction for Answer {
         let Some(reply) = self.reply(*reason) else {
             return Answered::NotAnAnswer;
         };
+        if reply == (Reply::Outcome { done: false }) && !self.may_send_again(workspace, job) {
+            return Answered::NotADecider;
+        }
         let Ok(memory) = (self.hear)(&job.memory, &reply) else {
             return Answered::NotWaiting;
         };
@@ -118,6 +131,21 @@ impl Transaction for Answer {
 }
 
 impl Answer {
+    /// `not_done` lets a call go out a second time under its permit. That is as much as an approval: it takes a person who may
+    /// give one. A request that is not here was not looked at, and nobody may.
+    fn may_send_again(&self, workspace: &Workspace, job: &Job) -> bool {
+        let By::Operator(person) = &self.by else {
+            return false;
+        };
+        job.confirmations.iter().all(|id| {
+            workspace.confirmation(id).is_some_and(|row| {
+                let under_way = row.state.consumed().is_some() && row.ledger.outcome.is_none();
+                let themselves = row.asked.persons.contains(person) && !row.terms.self_approval;
+                !under_way || (!themselves && self.roll.may_decide(person, &row.org, &row.terms))
+            })
+        })
+    }
+
     fn reply(&self, reason: WaitReason) -> Option<Reply> {
         let text = self.answer.value.trim();
         match (reason, text) {

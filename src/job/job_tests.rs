@@ -12,7 +12,7 @@ use super::cancel::{By, Cancel, Cancelled};
 use super::claim::{Claim, MAX_ATTEMPTS};
 use super::finish::{Ending, Finish};
 use super::finish_call::{FinishCall, Ran};
-use super::fixture::{LEASE, TIMEOUT, World, any_id, dana, is_parked, org, token};
+use super::fixture::{LEASE, TIMEOUT, World, any_id, dana, is_parked, org, roll, token};
 use super::give_up::GiveUp;
 use super::heartbeat::Heartbeat;
 use super::park::{Park, Parked, Until};
@@ -88,6 +88,8 @@ fn answer(world: &World, id: &JobId, by: By, text: &str) -> Answer {
         org: org(),
         by,
         answer: Opening::new(text, &*world.ids),
+        confirmations: world.job(id).confirmations,
+        roll: roll(),
         hear: |memory, reply| match (memory, reply) {
             ("{\"parked\":1}", Reply::Words(words)) => Ok(format!("heard {words}")),
             ("{\"parked\":1}", Reply::Outcome { done }) => Ok(format!("done {done}")),
@@ -442,6 +444,52 @@ fn cancel_and_decide_have_one_winner() {
             "a cancelled job does not run"
         );
         assert_eq!(world.claim(1).jobs, []);
+    }
+}
+
+#[test]
+fn only_who_may_approve_a_call_sends_it_again() {
+    use crate::ids::OperatorId;
+    /// Who answers what, whether they stand behind the call, and what comes of it.
+    type Case = (&'static str, &'static str, bool, Option<Answered>);
+    let table: [Case; 5] = [
+        ("dana", "not_done", false, None),
+        ("dana", "not_done", true, Some(Answered::NotADecider)),
+        ("nobody", "not_done", false, Some(Answered::NotADecider)),
+        ("dana", "done", true, None),
+        ("nobody", "done", false, None),
+    ];
+    for (who, text, behind, refused) in table {
+        let world = World::new();
+        let id = world.submit("go");
+        let hold = Hold::on(&world.claim_one());
+        let request = world.ask(&id, "a");
+        world.decide(&request, Decision::Approve);
+        assert!(world.run(&begin(&world, &hold, &request)).is_ok());
+        if behind {
+            world.tamper_request(&request, |row| row.asked.persons = vec![dana()]);
+        }
+        let parking = Park {
+            remembered: remembered("{\"parked\":1}", std::slice::from_ref(&request)),
+            ..park_for(&hold, WaitReason::OutcomeUnknown)
+        };
+        assert_eq!(world.run(&parking), Ok(Parked::Waiting));
+        let before = world.job(&id);
+        let by = By::Operator(OperatorId(who.to_owned()));
+        let mut answering = answer(&world, &id, by, text);
+        let answered = world.run(&answering);
+        if let Some(refused) = refused {
+            assert_eq!(answered, refused, "{who} {text}");
+            assert_eq!(world.job(&id), before);
+        } else {
+            assert!(matches!(answered, Answered::Done(_)), "{who} {text}");
+        }
+        // Requests that were not looked at permit nothing.
+        world.tamper(&id, |job| *job = before.clone());
+        answering.confirmations.clear();
+        if text == "not_done" {
+            assert_eq!(world.run(&answering), Answered::NotADecider);
+        }
     }
 }
 

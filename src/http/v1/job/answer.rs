@@ -25,12 +25,15 @@ pub async fn handle(
     let desk = api.desk().ok_or_else(|| Problem::new(Code::NotInstalled))?;
     let gatekeeper = api.gatekeeper();
     let (org, by) = person.acts();
+    let known = gatekeeper.store().read().job(&job).await?;
     let answer = Answer {
         job,
         org,
         by,
         answer: Opening::new(&answer, &**gatekeeper.ids()),
         hear: desk.hear(),
+        confirmations: known.map(|job| job.confirmations).unwrap_or_default(),
+        roll: std::sync::Arc::clone(gatekeeper.roll()),
     };
     match gatekeeper.store().run(answer).await? {
         Answered::Done(job) => Ok(Json(view(&api, &job))),
@@ -40,6 +43,10 @@ pub async fn handle(
         Answered::NotAllowed => Err(Problem::forbidden(
             "operator_needed",
             "only an operator may answer this",
+        )),
+        Answered::NotADecider => Err(Problem::forbidden(
+            "not_a_decider",
+            "`not_done` sends the approved call again, so it takes a person who may approve it",
         )),
         Answered::NotAnAnswer => Err(body::wrong(
             "answer",
