@@ -30,7 +30,7 @@ pub struct Person {
 #[derive(Debug, Clone, Default)]
 pub struct People {
     by_identity: HashMap<(Org, Identity), OperatorId>,
-    by_name: HashMap<(Org, String), OperatorId>,
+    by_name: HashMap<(Org, String), Vec<OperatorId>>,
 }
 
 impl People {
@@ -39,18 +39,17 @@ impl People {
         let mut map = Self::default();
         for person in people {
             for org in &person.orgs {
-                map.by_name
-                    .insert((org.clone(), person.id.0.clone()), person.id.clone());
-                if let Some(email) = &person.email {
-                    map.by_name
-                        .insert((org.clone(), email.to_lowercase()), person.id.clone());
+                let names = [&person.id.0].into_iter().chain(&person.email);
+                let names = names.chain(person.identities.iter().map(|identity| &identity.id));
+                for name in names {
+                    let namesakes = map.by_name.entry((org.clone(), folded(name))).or_default();
+                    if !namesakes.contains(&person.id) {
+                        namesakes.push(person.id.clone());
+                    }
                 }
                 for identity in &person.identities {
                     map.by_identity
                         .insert((org.clone(), identity.clone()), person.id.clone());
-                    map.by_name
-                        .entry((org.clone(), identity.id.clone()))
-                        .or_insert_with(|| person.id.clone());
                 }
             }
         }
@@ -70,11 +69,61 @@ impl People {
         })
     }
 
-    /// The person that a stated requester names: an operator's id, e-mail address or platform identity. Free text is nobody.
-    pub fn named(&self, org: &Org, requester: &str) -> Option<&OperatorId> {
-        let requester = requester.trim();
+    /// The persons that a stated requester may be: by an operator's id, e-mail address or platform identity, in any case. Free
+    /// text is nobody. A name that differs from another only in case stands for both: whoever may be behind a call may not
+    /// approve it.
+    pub fn named(&self, org: &Org, requester: &str) -> &[OperatorId] {
         self.by_name
-            .get(&(org.clone(), requester.to_owned()))
-            .or_else(|| self.by_name.get(&(org.clone(), requester.to_lowercase())))
+            .get(&(org.clone(), folded(requester.trim())))
+            .map_or(&[], Vec::as_slice)
+    }
+}
+
+fn folded(name: &str) -> String {
+    name.to_lowercase()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_person_is_found_in_any_case_and_namesakes_are_all_meant() {
+        let org = Org::from("acme");
+        let person = |id: &str, identity: &str| Person {
+            id: id.into(),
+            orgs: vec![org.clone()],
+            email: Some(format!("{id}@example.com")),
+            identities: vec![Identity {
+                scope: "slack".into(),
+                id: identity.into(),
+            }],
+        };
+        let people = People::new([
+            person("Dana", "U01"),
+            person("mira", "u01"),
+            person("MIRA", "U02"),
+        ]);
+        let named = |requester: &str| -> Vec<&str> {
+            let found = people.named(&org, requester);
+            found.iter().map(|id| id.0.as_str()).collect()
+        };
+        for spelling in ["Dana", "dana", " DANA ", "dana@Example.COM"] {
+            assert_eq!(named(spelling), ["Dana"], "{spelling}");
+        }
+        assert_eq!(named("Mira"), ["mira", "MIRA"]);
+        assert_eq!(named("U01"), ["Dana", "mira"]);
+        assert_eq!(named("somebody"), [""; 0]);
+        assert_eq!(people.named(&Org::from("globex"), "Dana"), []);
+        // A click is no assertion: its identity is compared whole.
+        let clicks = |id: &str| {
+            people
+                .clicker(&org, "chat", "slack", &[id.to_owned()])
+                .map(|id| id.0.as_str())
+        };
+        assert_eq!(
+            (clicks("U01"), clicks("u01"), clicks("u02")),
+            (Some("Dana"), Some("mira"), None)
+        );
     }
 }

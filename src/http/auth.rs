@@ -92,7 +92,11 @@ impl Tokens {
                     owner: token
                         .owner
                         .as_deref()
-                        .and_then(|owner| people.named(&org, owner))
+                        .and_then(|owner| {
+                            let namesakes = people.named(&org, owner);
+                            let exact = namesakes.iter().find(|id| id.as_str() == owner);
+                            exact.or(namesakes.first())
+                        })
                         .cloned(),
                     pieces: token.pieces.clone(),
                 },

@@ -29,10 +29,10 @@ pub async fn handle(State(api): State<Api>, agent: Agent, mut members: Members) 
         .ok_or_else(|| Problem::new(Code::UnknownPiece))?;
     let gatekeeper = api.gatekeeper();
     let caller = agent.caller;
-    let named = requester
-        .as_deref()
-        .and_then(|requester| gatekeeper.people().named(&caller.org, requester));
-    let mut persons: Vec<_> = named.into_iter().chain(&caller.owner).cloned().collect();
+    let named = requester.as_deref().map_or(&[][..], |requester| {
+        gatekeeper.people().named(&caller.org, requester)
+    });
+    let mut persons: Vec<_> = named.iter().chain(&caller.owner).cloned().collect();
     persons.sort();
     persons.dedup();
     let submit = Submit {
