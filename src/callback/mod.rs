@@ -105,11 +105,15 @@ impl Intake {
     /// Writes down that something was refused at this channel.
     fn refuse(&self, listed: &Listed, refusal: &Refusal, now: UtcMillis) {
         let channel = listed.name.as_str();
-        warn!(%channel, reason = refusal.reason, hint = refusal.hint, "a callback was refused");
         metrics::counter!("gatepost_callbacks_refused_total", "reason" => refusal.reason).increment(1);
-        self.gatekeeper
+        let noted = self
+            .gatekeeper
             .journal()
             .refused_callback(&listed.org, channel, refusal.reason, now);
+        // A flood fills the log no more than the audit.
+        if noted {
+            warn!(%channel, reason = refusal.reason, hint = refusal.hint, "a callback was refused");
+        }
     }
 
     /// Decides a verified click, whatever it came in by. `listed` is a channel of the app that vouches for it.

@@ -77,7 +77,9 @@ impl Gatekeeper {
         }
         match (judgement.effect, judgement.terms.clone()) {
             (Effect::Allow, _) => {
-                self.note(caller, &question, &judgement, "call.allowed", None);
+                // Nobody would find a call that ran without its event.
+                self.journal()
+                    .insist(self.told(caller, &question, &judgement, "call.allowed"))?;
                 Ok(Answer::Allow {
                     rule: judgement.rule,
                     digest,
@@ -166,7 +168,10 @@ impl Gatekeeper {
         message: String,
         digest: Digest,
     ) -> Answer {
-        self.note(caller, question, &judgement, "call.denied", Some(reason));
+        self.journal().write(
+            self.told(caller, question, &judgement, "call.denied")
+                .with("reason_code", reason.code()),
+        );
         Answer::Deny {
             reason,
             message,
@@ -194,9 +199,9 @@ impl Gatekeeper {
         let named = question
             .requester
             .as_deref()
-            .and_then(|requester| self.people().named(&caller.org, requester));
+            .map_or(&[][..], |requester| self.people().named(&caller.org, requester));
         let mut persons: Vec<_> = named
-            .into_iter()
+            .iter()
             .chain(caller.owner.as_ref())
             .chain(&question.lineage)
             .cloned()
@@ -207,14 +212,7 @@ impl Gatekeeper {
     }
 
     /// A verdict without a request, for the journal.
-    fn note(
-        &self,
-        caller: &Caller,
-        question: &Question,
-        judgement: &Judgement,
-        kind: &'static str,
-        reason: Option<DenyReason>,
-    ) {
+    fn told(&self, caller: &Caller, question: &Question, judgement: &Judgement, kind: &'static str) -> Draft {
         let mut draft = Draft::new(&caller.org, kind, Actor::Token(caller.token.0.clone()))
             .with("tool_name", question.tool.as_str())
             .with_private(
@@ -224,11 +222,8 @@ impl Gatekeeper {
         if let Some(rule) = &judgement.rule {
             draft = draft.with("rule", rule.as_str());
         }
-        if let Some(reason) = reason {
-            draft = draft.with("reason_code", reason.code());
-        }
         draft.job.clone_from(&question.job);
-        self.journal().write(draft);
+        draft
     }
 }
 
