@@ -24,8 +24,11 @@ use crate::gate::{Arguments, Json};
 pub const MAX_BODY: usize = 1024 * 1024;
 /// A body that takes longer than this as a whole is given up.
 const BODY_WITHIN: Duration = Duration::from_secs(10);
-/// Memory for all bodies that are being read, in KiB.
+/// Memory for all bodies of known callers that are being read, in KiB.
 const BUDGET: usize = 64 * 1024;
+/// Memory for all bodies of callers who have shown no token (callbacks before they are verified, log-ins), in KiB. Apart,
+/// so that a stranger's drip keeps no known caller out.
+const STRANGERS: usize = 16 * 1024;
 /// The longest value of a member that names something (an id, a session, a requester), in characters.
 pub const MAX_NAME: usize = 512;
 /// The most members that an object of ours is read with; far more than any request has.
@@ -35,6 +38,7 @@ const MAX_MEMBERS: usize = 64;
 #[derive(Debug, Clone)]
 pub struct BodyBudget {
     memory: Arc<Semaphore>,
+    strangers: Arc<Semaphore>,
     within: Duration,
 }
 
@@ -49,7 +53,17 @@ impl BodyBudget {
     pub fn within(within: Duration) -> Self {
         Self {
             memory: Arc::new(Semaphore::new(BUDGET)),
+            strangers: Arc::new(Semaphore::new(STRANGERS)),
             within,
+        }
+    }
+
+    /// What is left to those who have shown no token.
+    #[must_use]
+    pub fn of_strangers(&self) -> Self {
+        Self {
+            memory: Arc::clone(&self.strangers),
+            ..self.clone()
         }
     }
 }
@@ -403,6 +417,27 @@ mod tests {
         assert_eq!(members.name("session_id").unwrap(), None);
         assert!(members.finish().is_ok());
         assert!(Members::of(b" ").unwrap().finish().is_ok());
+    }
+
+    #[tokio::test]
+    async fn a_strangers_drip_keeps_no_known_caller_out() {
+        let budget = BodyBudget::default();
+        let drips = || {
+            let sent =
+                futures_util::stream::iter([Ok::<_, std::io::Error>(Bytes::from(vec![b' '; MAX_BODY]))]);
+            Body::from_stream(sent.chain(futures_util::stream::pending()))
+        };
+        let (headers, strangers) = (HeaderMap::new(), budget.of_strangers());
+        let mut all: Vec<_> = (0..64)
+            .map(|_| Box::pin(read(&strangers, &headers, drips(), MAX_BODY)))
+            .collect();
+        let mut refused = 0;
+        for drip in &mut all {
+            refused += usize::from(futures_util::poll!(drip).is_ready());
+        }
+        assert!(refused > 0, "strangers share a budget of their own");
+        let known = read(&budget, &headers, Body::from(vec![b' '; MAX_BODY]), MAX_BODY).await;
+        assert_eq!(known.unwrap().bytes().len(), MAX_BODY);
     }
 
     proptest! {

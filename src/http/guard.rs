@@ -5,11 +5,11 @@ use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
 
 use axum::extract::{Request, State};
-use axum::http::{HeaderValue, header};
+use axum::http::{HeaderValue, Method, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use futures_util::FutureExt as _;
-use tokio::sync::Semaphore;
+use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
 use super::problem::{Code, Problem};
@@ -18,9 +18,12 @@ use super::{Api, hooks, query};
 /// Requests that are answered at once, waits for people included. Each holds little: bodies have a budget of their own.
 const AT_ONCE: usize = 8_192;
 
-/// How much is answered at once. Clones share it.
+/// How much is answered at once, and how much of it may wait for people. Clones share it.
 #[derive(Debug, Clone)]
-pub struct Crowd(Arc<Semaphore>);
+pub struct Crowd {
+    places: Arc<Semaphore>,
+    waits: Arc<Semaphore>,
+}
 
 impl Default for Crowd {
     fn default() -> Self {
@@ -29,9 +32,18 @@ impl Default for Crowd {
 }
 
 impl Crowd {
-    /// At most so many requests.
+    /// At most so many requests, of which at most half wait for people: whoever waits must never keep out the click that
+    /// they wait for.
     pub fn of(requests: usize) -> Self {
-        Self(Arc::new(Semaphore::new(requests)))
+        Self {
+            places: Arc::new(Semaphore::new(requests)),
+            waits: Arc::new(Semaphore::new((requests / 2).max(1))),
+        }
+    }
+
+    /// The right to wait for people, as long as it is held; without it the request is answered as things stand.
+    pub fn may_wait(&self) -> Option<OwnedSemaphorePermit> {
+        Arc::clone(&self.waits).try_acquire_owned().ok()
     }
 }
 
@@ -55,7 +67,7 @@ pub async fn guard(State(api): State<Api>, request: Request, next: Next) -> Resp
 }
 
 async fn guarded(api: &Api, request: Request, next: Next) -> Response {
-    let Ok(_place) = api.crowd().0.try_acquire() else {
+    let Ok(_place) = api.crowd().places.try_acquire() else {
         return Problem::new(Code::Overloaded).retry_after(1).into_response();
     };
     let known = api
@@ -73,7 +85,7 @@ async fn guarded(api: &Api, request: Request, next: Next) -> Response {
 
 /// Counts how long an answer took, by the template of the route and never by what was in it.
 pub async fn measure(route: &'static str, request: Request, next: Next) -> Response {
-    let method = request.method().as_str().to_owned();
+    let method = label(request.method());
     let began = Instant::now();
     let response = next.run(request).await;
     let status = response.status().as_u16().to_string();
@@ -83,4 +95,38 @@ pub async fn measure(route: &'static str, request: Request, next: Next) -> Respo
     )
     .record(began.elapsed().as_secs_f64());
     response
+}
+
+/// The method as a label. Anybody can make up methods, and each would be a series that is kept for ever.
+fn label(method: &Method) -> &'static str {
+    match *method {
+        Method::GET => "GET",
+        Method::POST => "POST",
+        Method::HEAD => "HEAD",
+        Method::OPTIONS => "OPTIONS",
+        _ => "other",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_made_up_method_makes_no_series_of_its_own() {
+        let labels: std::collections::BTreeSet<_> = (0..1_000)
+            .map(|n| label(&format!("MADEUP{n}").parse().unwrap()))
+            .chain([label(&Method::GET), label(&Method::POST)])
+            .collect();
+        assert_eq!(labels, ["GET", "POST", "other"].into());
+    }
+
+    #[test]
+    fn some_places_are_never_waited_in() {
+        let crowd = Crowd::of(4);
+        let held: Vec<_> = std::iter::from_fn(|| crowd.may_wait()).collect();
+        assert_eq!(held.len(), 2);
+        drop(held);
+        assert!(crowd.may_wait().is_some());
+    }
 }

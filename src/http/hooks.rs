@@ -3,6 +3,8 @@
 //!
 //! It knows no dialect: [`crate::host`] does.
 
+use std::time::Duration;
+
 use axum::body::Body;
 use axum::extract::{Path, Request, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
@@ -38,17 +40,25 @@ pub async fn handle(
     let hold = query::Params::of(&parts.uri)
         .ok()
         .and_then(|mut query| query.text("hold"));
-    let body = match body::read(api.budget(), &parts.headers, body, MAX_BODY).await {
+    let budget = match &caller {
+        Ok(_) => api.budget().clone(),
+        Err(_) => api.budget().of_strangers(),
+    };
+    let body = match body::read(&budget, &parts.headers, body, MAX_BODY).await {
         // Its share of the budget is free again: who waits for people for hours must not keep it.
         Ok(read) => Ok(read.into_bytes()),
         Err(problem) if problem.code() == Code::BodyTooLarge => Err(BodyFailure::TooLarge),
         Err(problem) if problem.code() == Code::Overloaded => return Err(problem),
         Err(_) => Err(BodyFailure::Broken),
     };
+    // Too many wait already: the host hears what stands now, which is a denial while nobody has decided.
+    let place = api.crowd().may_wait();
     let incoming = Incoming {
         caller,
         body,
-        hold: serve::hold(hold.as_deref()),
+        hold: place
+            .as_ref()
+            .map_or(Duration::ZERO, |_| serve::hold(hold.as_deref())),
         call: single(&parts.headers, CALL_HEADER),
         pending: single(&parts.headers, PENDING_HEADER),
     };

@@ -118,6 +118,33 @@ async fn overload_is_said_with_a_time_to_come_back() {
 }
 
 #[tokio::test]
+async fn agents_who_wait_keep_nobody_out() {
+    let bench = Bench::with(Crowd::of(8), BodyBudget::default()).await;
+    let ask = json!({ "tool_name": "pay", "tool_args": {} });
+    let id = bench.post("/api/confirmations", "agent", ask).await.json()["confirmation_id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let waits: Vec<_> = std::iter::from_fn(|| bench.api.crowd().may_wait()).collect();
+    assert_eq!(waits.len(), 4);
+    let path = format!("/api/confirmations/{id}");
+    let within = std::time::Duration::from_secs(30);
+    let long = format!("{path}?wait=60");
+    let heard = tokio::time::timeout(within, bench.get(&long, "agent"));
+    assert_eq!(heard.await.expect("no wait").json()["status"], "pending");
+    let call = json!({
+        "hook_event_name": "PreToolUse", "session_id": "s", "tool_name": "pay", "tool_input": {}, "tool_use_id": "t",
+    });
+    let heard = tokio::time::timeout(within, bench.post("/api/hooks/claude-code", "agent", call));
+    let heard = heard.await.expect("no wait");
+    assert_eq!(heard.json()["hookSpecificOutput"]["permissionDecision"], "deny");
+    assert!(heard.headers.contains_key("gatepost-pending"));
+    let respond = json!({ "decision": "approve" });
+    let heard = bench.post(&format!("{path}/respond"), "mira", respond).await;
+    assert_eq!(heard.json()["status"], "approved");
+}
+
+#[tokio::test]
 async fn probes_need_no_token_and_a_stopping_server_is_not_ready() {
     let bench = Bench::new().await;
     assert_eq!(bench.get("/healthz", "").await.status, 200);

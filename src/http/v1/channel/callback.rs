@@ -17,7 +17,7 @@ pub async fn handle(State(api): State<Api>, Path(name): Path<String>, request: R
     if api.gatekeeper().registry().get(&name).is_none() {
         return Problem::not_found().into_response();
     }
-    let held = match body::read(api.budget(), &parts.headers, body, body::MAX_BODY).await {
+    let held = match body::read(&api.budget().of_strangers(), &parts.headers, body, body::MAX_BODY).await {
         Ok(held) => held,
         Err(problem) if problem.code() == Code::BodyTooLarge => {
             return answer(api.intake().too_large(&name));

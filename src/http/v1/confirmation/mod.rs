@@ -203,13 +203,16 @@ fn delivery(delivery: Delivery) -> DeliveryView {
     }
 }
 
-/// The request once it is decided, or as it stands when the patience or the server ends.
+/// The request once it is decided, or as it stands when the patience or the server ends, or when too many wait already.
 pub async fn decided(
     api: &Api,
     id: &ConfirmationId,
     patience: Duration,
 ) -> Result<Option<Dossier>, StoreError> {
     let gatekeeper = api.gatekeeper();
+    let Some(_place) = api.crowd().may_wait() else {
+        return gatekeeper.store().read().dossier(id).await;
+    };
     tokio::select! {
         decided = gatekeeper.decided(id, patience) => decided,
         () = api.tasks().stopping() => gatekeeper.store().read().dossier(id).await,
