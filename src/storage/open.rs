@@ -23,6 +23,9 @@ pub struct Settings {
     pub readers: u32,
     /// How long nothing must come before the store is tidied.
     pub idle: Duration,
+    /// How long PostgreSQL may take over one step before the connection counts as lost: one that died without a word must not
+    /// hold up everybody for as long as the kernel believes in it.
+    pub patience: Duration,
     /// Whether a PostgreSQL database may be migrated at the start. SQLite always is.
     pub migrate: bool,
 }
@@ -36,6 +39,7 @@ impl Settings {
             offset: ClockOffset::default(),
             readers: 4,
             idle: Duration::from_secs(5),
+            patience: Duration::from_secs(30),
             migrate: true,
         }
     }

@@ -90,7 +90,13 @@ impl Place {
 
     /// Another process on the same database, with the same clock.
     pub(super) async fn neighbour(&self) -> (Store, Tasks) {
+        self.neighbour_with(|_| {}).await
+    }
+
+    /// The same, with some of its settings changed.
+    pub(super) async fn neighbour_with(&self, change: impl FnOnce(&mut Settings)) -> (Store, Tasks) {
         let (mut settings, _) = self.base.postgres_settings();
+        change(&mut settings);
         if let Time::Runs(offset) = &self.time {
             settings.offset = offset.clone();
         }

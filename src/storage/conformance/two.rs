@@ -132,6 +132,78 @@ async fn a_lost_connection_is_made_anew() {
     place.close().await;
 }
 
+/// Stands between a store and its server. Connections from before the hush stay open and carry nothing any more, as when a
+/// firewall has forgotten them.
+struct Wire {
+    url: String,
+    hush: tokio::sync::watch::Sender<bool>,
+}
+
+impl Wire {
+    async fn to(server: &str) -> Self {
+        let mut url = url::Url::parse(server).expect("a URL");
+        let host = url.host_str().expect("a host").to_owned();
+        let address = format!("{host}:{}", url.port().unwrap_or(5432));
+        let listener = tokio::net::TcpListener::bind("127.0.0.1:0")
+            .await
+            .expect("a port");
+        url.set_host(Some("127.0.0.1")).expect("a host");
+        url.set_port(Some(listener.local_addr().expect("an address").port()))
+            .expect("a port");
+        let (hush, heard) = tokio::sync::watch::channel(false);
+        let tasks = Tasks::new();
+        let wires = tasks.clone();
+        tasks.spawn(async move {
+            while let Ok((mut near, _)) = listener.accept().await {
+                let mut far = tokio::net::TcpStream::connect(&address)
+                    .await
+                    .expect("the server");
+                let mut heard = heard.clone();
+                heard.mark_unchanged();
+                wires.spawn(async move {
+                    tokio::select! {
+                        _ = tokio::io::copy_bidirectional(&mut near, &mut far) => return,
+                        _ = heard.changed() => {}
+                    }
+                    // Both ends stay open.
+                    std::future::pending::<()>().await;
+                });
+            }
+        });
+        Self {
+            url: url.into(),
+            hush,
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_connection_that_falls_silent_holds_nobody_up() {
+    let place = Place::postgres().await;
+    let wire = Wire::to(&place.url()).await;
+    let shortly = |settings: &mut Settings| {
+        settings.url.clone_from(&wire.url);
+        settings.patience = Duration::from_millis(300);
+    };
+    let (store, tasks) = place.neighbour_with(shortly).await;
+    let id = place.fresh(&Ask::default()).await.confirmation.id;
+    assert!(store.read().dossier(&id).await.expect("read").is_some());
+    wire.hush.send(true).expect("a wire");
+    let decided = tokio::time::timeout(
+        Duration::from_secs(20),
+        store.run(decide(&id, "dana", Decision::Approve)),
+    );
+    let decided = decided.await.expect("in time").expect("over a new connection");
+    assert_eq!(decided.ruling, Ruling::Settled);
+    let read = tokio::time::timeout(Duration::from_secs(20), store.read().dossier(&id));
+    drop(read.await.expect("an answer or an error, in time"));
+    place.verify().await;
+    tasks.ask_to_stop();
+    drop(store);
+    assert!(tasks.drain(Duration::from_secs(20)).await);
+    place.close().await;
+}
+
 #[tokio::test]
 async fn a_second_process_on_the_same_file_is_refused_at_the_start() {
     let place = Place::sqlite().await;

@@ -49,9 +49,10 @@ pub(super) async fn open(settings: &Settings, tasks: &Tasks) -> Result<Store, Op
         .map_err(unusable)?;
     let wakes = Wakes::new();
     let hints = hint::start(&options, &wakes, tasks);
-    let engine = writer::PostgresWriter::new(connection, options, settings.offset.clone(), hints);
+    let patience = settings.patience;
+    let engine = writer::PostgresWriter::new(connection, options, settings.offset.clone(), hints, patience);
     let queue = Queue::before(engine, wakes.clone(), settings.idle, tasks);
-    let reader = Reader(read::Postgreses::new(readers, settings.offset.clone()));
+    let reader = Reader(read::Postgreses::new(readers, settings.offset.clone(), patience));
     Ok(Store::new(Arc::new(queue), Arc::new(reader), wakes))
 }
 
@@ -105,6 +106,11 @@ fn describe(error: &sqlx::Error) -> String {
         (None, Some(table)) => format!("PostgreSQL {code}: table {table}"),
         (None, None) => format!("PostgreSQL {code}"),
     }
+}
+
+/// Nothing came back within the patience of the settings.
+fn silent() -> StoreError {
+    StoreError::Database("PostgreSQL did not answer in time".to_owned())
 }
 
 fn failed(error: &sqlx::Error) -> StoreError {

@@ -1,13 +1,14 @@
 //! How PostgreSQL is asked: by connections whose transactions are read-only.
 
 use std::sync::LazyLock;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use gatepost_channel::UtcMillis;
 use sqlx::{PgPool, Postgres, QueryBuilder};
 
-use super::failed;
 use super::load::NOW;
+use super::{failed, silent};
 use crate::storage::migrate::POSTGRES;
 use crate::storage::reader::{Ask, Keyed, Value};
 use crate::storage::rows::log::{EventRow, HeadRow};
@@ -29,11 +30,23 @@ static DOSSIERS: LazyLock<String> = LazyLock::new(|| {
 pub(super) struct Postgreses {
     pool: PgPool,
     offset: ClockOffset,
+    patience: Duration,
 }
 
 impl Postgreses {
-    pub(super) const fn new(pool: PgPool, offset: ClockOffset) -> Self {
-        Self { pool, offset }
+    pub(super) const fn new(pool: PgPool, offset: ClockOffset, patience: Duration) -> Self {
+        Self {
+            pool,
+            offset,
+            patience,
+        }
+    }
+
+    async fn within<T>(&self, asked: impl Future<Output = Result<T, sqlx::Error>>) -> Result<T, StoreError> {
+        match tokio::time::timeout(self.patience, asked).await {
+            Ok(answer) => answer.map_err(|error| failed(&error)),
+            Err(_) => Err(silent()),
+        }
     }
 }
 
@@ -58,29 +71,25 @@ impl Ask for Postgreses {
     }
 
     async fn keyed(&self, mut query: QueryBuilder<Postgres>) -> Result<Vec<Keyed>, StoreError> {
-        let rows = query.build_query_as().fetch_all(&self.pool).await;
-        rows.map_err(|error| failed(&error))
+        self.within(query.build_query_as().fetch_all(&self.pool)).await
     }
 
     async fn numbers(
         &self,
         mut query: QueryBuilder<Postgres>,
     ) -> Result<Vec<(Option<i64>, String)>, StoreError> {
-        let rows = query.build_query_as().fetch_all(&self.pool).await;
-        rows.map_err(|error| failed(&error))
+        self.within(query.build_query_as().fetch_all(&self.pool)).await
     }
 
     async fn bodies(&self, mut query: QueryBuilder<Postgres>) -> Result<Vec<(String, String)>, StoreError> {
-        let rows = query.build_query_as().fetch_all(&self.pool).await;
-        rows.map_err(|error| failed(&error))
+        self.within(query.build_query_as().fetch_all(&self.pool)).await
     }
 
     async fn now(&self) -> Result<UtcMillis, StoreError> {
         let now = sqlx::query_scalar(NOW)
             .bind(self.offset.get())
-            .fetch_one(&self.pool)
-            .await;
-        now.map(UtcMillis).map_err(|error| failed(&error))
+            .fetch_one(&self.pool);
+        self.within(now).await.map(UtcMillis)
     }
 
     fn schema() -> i64 {

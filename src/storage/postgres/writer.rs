@@ -7,7 +7,7 @@ use sqlx::{Connection as _, Executor as _};
 
 use super::hint::Hints;
 use super::load::{self, NOW};
-use super::{failed, fault, write, writing};
+use super::{failed, fault, silent, write, writing};
 use crate::storage::batch::{Engine, Fault};
 use crate::storage::{Changes, ClockOffset, Loaded, StoreError, Touches, Wake};
 
@@ -27,8 +27,17 @@ pub(super) struct PostgresWriter {
     offset: ClockOffset,
     hints: Hints,
     pause: Duration,
+    /// How long one step may take.
+    patience: Duration,
     /// Rows that make no sense; they are not chosen again.
     spoiled: Vec<String>,
+}
+
+/// A step whose end does not come has lost its connection.
+async fn within<T>(patience: Duration, step: impl Future<Output = Result<T, Fault>>) -> Result<T, Fault> {
+    tokio::time::timeout(patience, step)
+        .await
+        .unwrap_or_else(|_| Err(Fault::Lost(silent())))
 }
 
 impl PostgresWriter {
@@ -37,6 +46,7 @@ impl PostgresWriter {
         options: PgConnectOptions,
         offset: ClockOffset,
         hints: Hints,
+        patience: Duration,
     ) -> Self {
         Self {
             connection: Some(connection),
@@ -44,6 +54,7 @@ impl PostgresWriter {
             offset,
             hints,
             pause: FIRST_PAUSE,
+            patience,
             spoiled: Vec::new(),
         }
     }
@@ -55,20 +66,25 @@ impl PostgresWriter {
     }
 
     async fn order(&mut self, sql: &'static str) -> Result<(), Fault> {
-        match self.connection()?.execute(sql).await {
-            Ok(_) => Ok(()),
-            Err(error) => Err(Fault::Lost(failed(&error))),
-        }
+        let patience = self.patience;
+        let connection = self.connection()?;
+        let ordered = async {
+            match connection.execute(sql).await {
+                Ok(_) => Ok(()),
+                Err(error) => Err(Fault::Lost(failed(&error))),
+            }
+        };
+        within(patience, ordered).await
     }
 }
 
 impl Engine for PostgresWriter {
     async fn begin(&mut self, touches: &Touches) -> Result<Loaded, Fault> {
         self.order("BEGIN").await?;
-        let offset = self.offset.get();
+        let (offset, patience) = (self.offset.get(), self.patience);
         let mut spoiled = std::mem::take(&mut self.spoiled);
         let loaded = match self.connection() {
-            Ok(connection) => load::load(connection, touches, offset, &mut spoiled).await,
+            Ok(connection) => within(patience, load::load(connection, touches, offset, &mut spoiled)).await,
             Err(fault) => Err(fault),
         };
         self.spoiled = spoiled;
@@ -76,7 +92,7 @@ impl Engine for PostgresWriter {
     }
 
     async fn write(&mut self, changes: &Changes) -> Result<(), Fault> {
-        write::write(self.connection()?, changes).await
+        within(self.patience, write::write(self.connection()?, changes)).await
     }
 
     async fn commit(&mut self) -> Result<(), Fault> {
@@ -109,15 +125,18 @@ impl Engine for PostgresWriter {
     }
 
     async fn tidy(&mut self) -> Result<(), Fault> {
-        let offset = self.offset.get();
+        let (offset, patience) = (self.offset.get(), self.patience);
         let connection = self.connection()?;
-        let now = sqlx::query_scalar(NOW)
-            .bind(offset)
-            .fetch_one(&mut *connection)
-            .await;
-        let now: i64 = now.map_err(|error| fault(&error))?;
-        let done = sqlx::query(FORGET).bind(now).execute(connection).await;
-        done.map(drop).map_err(|error| fault(&error))
+        let tidied = async {
+            let now = sqlx::query_scalar(NOW)
+                .bind(offset)
+                .fetch_one(&mut *connection)
+                .await;
+            let now: i64 = now.map_err(|error| fault(&error))?;
+            let done = sqlx::query(FORGET).bind(now).execute(connection).await;
+            done.map(drop).map_err(|error| fault(&error))
+        };
+        within(patience, tidied).await
     }
 
     fn committed(&self, _wakes: &[Wake]) {
