@@ -27,7 +27,7 @@ impl FromRequest<Api> for Form {
         if !plain {
             return Err(refusal(api, Problem::new(Code::UnsupportedBody)));
         }
-        match body::read(api.budget(), &parts.headers, body, body::MAX_BODY).await {
+        match body::read(&api.budget().of_strangers(), &parts.headers, body, body::MAX_BODY).await {
             Ok(held) => Self::of(held.bytes()).map_err(|problem| refusal(api, problem)),
             Err(problem) => Err(refusal(api, problem)),
         }
