@@ -212,6 +212,7 @@ impl Session<'_> {
     ) -> (Carried, Option<ToolOutput>) {
         let context = self.context().of_call(call);
         let permitted = Digest::of(&tool, &args);
+        // A hook may drop what it wraps half-way: from the first byte on, only the tool itself knows what happened.
         let carried = Mutex::new(None);
         let kept = &carried;
         let output = self
@@ -223,6 +224,10 @@ impl Session<'_> {
                             "args_changed: a hook changed the call that was permitted",
                         ));
                     }
+                    let unknown = Carried::Unknown(
+                        "a hook broke the call off; it may have been carried out".to_owned(),
+                    );
+                    *kept.lock().unwrap_or_else(PoisonError::into_inner) = Some(unknown);
                     let carried = send.await;
                     let output = match &carried {
                         Carried::Done(text) => ToolOutput::done(text.as_str()),

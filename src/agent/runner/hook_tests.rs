@@ -12,6 +12,7 @@ use crate::agent::memory::Entry;
 use crate::agent::model::{Model, Reply};
 use crate::agent::runner::Runner;
 use crate::agent::runner_tests::{Lab, call, calls, complete, piece, toolbox};
+use crate::agent::tool::Carried;
 use crate::config::hook::HookDefaults;
 use crate::gate::Arguments;
 use crate::gate::json::ReadLimits;
@@ -291,6 +292,7 @@ enum Wrap {
     Count,
     Rewrite,
     Fail,
+    BreakOff,
 }
 
 struct Wrapper(Wrap, Arc<AtomicUsize>, Arc<Mutex<Vec<&'static str>>>);
@@ -318,6 +320,11 @@ impl Around for Wrapper {
             Wrap::Fail => Err(HookError::Other("no".to_owned())),
             Wrap::Count => next.run(call).await,
             Wrap::Rewrite => next.run(call.with_args(Arguments::none())).await,
+            Wrap::BreakOff => tokio::select! {
+                biased;
+                ran = next.run(call) => ran,
+                () = std::future::ready(()) => Err(HookError::Other("no patience".to_owned())),
+            },
         }
     }
 }
@@ -344,4 +351,29 @@ async fn around_hooks_wrap_and_can_neither_repeat_nor_change_an_approved_call() 
         );
         assert_eq!(lab.results(&id)[0].starts_with("error: "), runs == 0);
     }
+}
+
+#[tokio::test]
+async fn a_call_that_a_hook_breaks_off_has_an_unknown_end() {
+    let wrapper = Wrapper(Wrap::BreakOff, Arc::default(), Arc::default());
+    let lab = hooked(one("t_pay"), |hooks| {
+        hooks
+            .wrap(Mount::in_process("wrap", 1, &[]), Arc::new(wrapper))
+            .unwrap();
+    });
+    lab.submit().await;
+    let job = lab.world.claim_one();
+    let Ok(session) = super::Session::open(&lab.runner, job) else {
+        panic!("a session");
+    };
+    let tool = || "t_pay".parse().unwrap();
+    let sent = session
+        .carry_out_through_hooks("t0", tool(), Arguments::none(), std::future::pending())
+        .await;
+    assert!(matches!(sent, (Carried::Unknown(_), None)), "{sent:?}");
+    let quick = std::future::ready(Carried::Done("done".to_owned()));
+    let sent = session
+        .carry_out_through_hooks("t0", tool(), Arguments::none(), quick)
+        .await;
+    assert!(matches!(sent, (Carried::Done(_), Some(_))), "{sent:?}");
 }
