@@ -1,6 +1,6 @@
 //! `GET /api/jobs/{id}/events`: server-sent events, one `job` event whenever the job changed, until it has ended.
 //!
-//! A stream holds a little memory and no worker. It ends when the job does or when the server stops; who comes back with
+//! A stream holds a little memory, a place among those who wait, and no worker. It ends when the job does or when the server stops; who comes back with
 //! `Last-Event-ID` is not told again what it has seen.
 
 use std::convert::Infallible;
@@ -11,12 +11,13 @@ use axum::http::HeaderMap;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream::unfold;
+use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::timeout;
 
 use super::{known, view};
 use crate::http::Api;
 use crate::http::auth::Reader;
-use crate::http::problem::Problem;
+use crate::http::problem::{Code, Problem};
 use crate::http::query::Params;
 use crate::http::v1::WhichJob;
 use crate::ids::JobId;
@@ -33,6 +34,7 @@ struct Listener {
     watch: Watch,
     seen: i64,
     ended: bool,
+    _place: OwnedSemaphorePermit,
 }
 
 /// Streams them.
@@ -45,6 +47,10 @@ pub async fn handle(
 ) -> Result<Response, Problem> {
     params.finish()?;
     known(&api, &reader, &id).await?;
+    let place = api
+        .crowd()
+        .may_wait()
+        .ok_or_else(|| Problem::new(Code::Overloaded).retry_after(1))?;
     let seen = headers
         .get("last-event-id")
         .and_then(|id| id.to_str().ok()?.parse().ok())
@@ -56,6 +62,7 @@ pub async fn handle(
         id,
         seen,
         ended: false,
+        _place: place,
     };
     let events = unfold(listener, |mut listener| async move {
         let event = listener.next().await?;

@@ -120,3 +120,14 @@ async fn the_stream_tells_every_change_until_the_end() {
     assert_eq!(last["status"], "cancelled");
     assert!(heard.text.contains("event: job"));
 }
+
+#[tokio::test]
+async fn streams_are_bounded_like_all_waits() {
+    let bench = Bench::new().await;
+    let job = submit(&bench).await;
+    let path = format!("/api/jobs/{}/events", job["id"].as_str().unwrap());
+    let waits: Vec<_> = std::iter::from_fn(|| bench.api.crowd().may_wait()).collect();
+    assert_eq!(bench.get(&path, "agent").await.code(), "overloaded");
+    assert_eq!(bench.get(&path, "other").await.code(), "not_found");
+    drop(waits);
+}
