@@ -105,7 +105,7 @@ pub struct Break {
     pub org: Org,
     /// The first place that cannot be trusted.
     pub seq: i64,
-    /// `edited`, `gap`, `broken_link`, `edited_text`, `cut_tail` or `head_differs`.
+    /// `edited`, `gap`, `broken_link`, `edited_text`, `unreadable`, `cut_tail` or `head_differs`.
     pub what: &'static str,
 }
 

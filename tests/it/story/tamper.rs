@@ -71,6 +71,20 @@ async fn an_edited_file_is_found() {
             "{found}"
         );
     }
+    // An event that means nothing any more is found like any other, and by its place.
+    for edit in [
+        "job = 'nonsense'",
+        "confirmation = 'cr_0'",
+        "data = CAST(x'00' AS TEXT)",
+    ] {
+        let edit = format!("UPDATE audit_event SET {edit} WHERE org = 'acme' AND seq = 3");
+        let found = verified(&tampered(&world, &edit).await, "").await;
+        assert_eq!(
+            (&found["ok"], &found["first_bad"]["seq"]),
+            (&json!(false), &json!(3)),
+            "{edit}: {found}"
+        );
+    }
     // A tail that was cut off shows against a head kept elsewhere.
     let kept = format!("?head=acme:{}:{}", head["seq"], head["hash"].as_str().unwrap());
     let cut = tampered(

@@ -11,7 +11,7 @@ use crate::http::auth::Auditor;
 use crate::http::problem::Problem;
 use crate::http::query::Params;
 use crate::ids::Org;
-use crate::storage::AuditFilter;
+use crate::storage::{AuditFilter, ReadError, StoreError};
 
 /// Events read at once.
 const PAGE: usize = 1_000;
@@ -55,7 +55,22 @@ pub async fn handle(
     };
     let mut bad = None;
     'walk: loop {
-        let page = read.audit(&filter).await?;
+        let page = match read.audit(&filter).await {
+            // One event of the page was edited so that it means nothing any more: the walk goes on in single steps up to it.
+            Err(ReadError::Store(StoreError::Inconsistent { .. })) if filter.limit > 1 => {
+                filter.limit = 1;
+                continue;
+            }
+            Err(ReadError::Store(StoreError::Inconsistent { .. })) => {
+                bad = Some(Break {
+                    org: checker.head().org.clone(),
+                    seq: checker.head().seq + 1,
+                    what: "unreadable",
+                });
+                break;
+            }
+            page => page?,
+        };
         for event in &page.items {
             let step = checker.take(event).and_then(|()| {
                 // A head in the middle of what stands now must name the same event.
