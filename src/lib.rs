@@ -18,11 +18,13 @@
 //! - [`http`], [`console`], [`telemetry`]: the outside: the API, pages for people, log lines and metrics.
 //! - [`app`]: puts concrete parts together; the only file that names them all.
 //! - [`cli`]: the command line.
+//! - [`bench`]: what Gatepost takes, beside what the machine could give.
 //! - [`clock`], [`ids`], [`lifecycle`]: time, chance and tasks as parameters.
 
 pub mod agent;
 pub mod app;
 pub mod audit;
+pub mod bench;
 pub mod callback;
 pub mod child;
 pub mod cli;

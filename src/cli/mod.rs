@@ -12,6 +12,7 @@ mod answer;
 pub mod api;
 mod approve;
 mod audit;
+mod bench;
 mod check;
 pub mod client;
 mod config;
@@ -111,6 +112,11 @@ enum Command {
     /// Bring the database up to date
     #[command(after_help = "Examples:\n  gatepost migrate --config /etc/gatepost.yaml")]
     Migrate(ConfigArgs),
+    /// Measure this machine's limits, and Gatepost beside them
+    #[command(
+        after_help = "Examples:\n  gatepost bench --quick\n  gatepost bench --dir /var/lib/gatepost --json\n  gatepost bench --store sqlite,postgres://postgres@127.0.0.1/postgres --only P1,P2,P3\n\nNothing but files below --dir and databases of their own names is touched, and both are removed."
+    )]
+    Bench(bench::BenchArgs),
     /// Print the description of the API (OpenAPI 3.1)
     #[command(after_help = "Examples:\n  gatepost openapi > openapi.json")]
     Openapi,
@@ -150,6 +156,7 @@ async fn run(Cli { command, json }: Cli) -> ExitCode {
         Command::Job(args) => job::run(args, json).await,
         Command::Audit(args) => audit::run(args, json).await,
         Command::Migrate(args) => migrate::run(&args, json).await,
+        Command::Bench(args) => bench::run(&args, json).await,
         Command::Openapi => {
             print::line(crate::http::openapi::DOCUMENT.trim_end());
             Ok(())
