@@ -15,6 +15,8 @@ use metrics_exporter_prometheus::PrometheusHandle;
 use crate::clock::{Clock as _, SystemClock, rfc3339};
 use crate::lifecycle::Tasks;
 
+#[cfg(test)]
+mod bench_tests;
 pub mod figure;
 pub mod limit;
 pub mod load;
@@ -99,6 +101,8 @@ pub struct Scale {
     pub single: usize,
     /// Resumptions in one round.
     pub resumes: usize,
+    /// Requests that are parked before anything is measured.
+    pub warm: usize,
     /// Parked requests.
     pub parked: usize,
     /// Appends to the disk in one run.
@@ -112,6 +116,7 @@ impl Scale {
         callbacks: 12_000,
         single: 600,
         resumes: 100,
+        warm: 12_000,
         parked: 100_000,
         appends: 300,
     };
@@ -121,6 +126,7 @@ impl Scale {
         callbacks: 600,
         single: 60,
         resumes: 10,
+        warm: 500,
         parked: 2_000,
         appends: 40,
     };

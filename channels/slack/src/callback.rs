@@ -180,6 +180,7 @@ fn read_press(payload: &Value, app: &AppId) -> Result<Inbound, Refusal> {
 }
 
 /// Equal for an exact repeat of this press, different for a second one: Slack stamps each press with its own `action_ts`.
+/// The message comes first, so that presses on cards of one time stand side by side in the store.
 fn replay_key(
     payload: &Value,
     user: &str,
@@ -190,7 +191,7 @@ fn replay_key(
     let team = first(payload, &["/team/id", "/user/team_id", "/enterprise/id"])?.unwrap_or_default();
     let pressed_at = id(payload, "/actions/0/action_ts")?.unwrap_or_default();
     let named = [team, user, message, action_id, pressed_at, value].join("|");
-    Ok(hex::encode(Sha256::digest(named)))
+    Ok(format!("{message}|{}", hex::encode(Sha256::digest(named))))
 }
 
 /// The first of several places that holds an id.

@@ -50,7 +50,8 @@ fn a_press_is_read_whole() {
             revision: 2
         })
     );
-    assert_eq!(click.replay_key.len(), 64);
+    let (message, press) = click.replay_key.split_once('|').expect("message and press");
+    assert_eq!((message, press.len()), (click.message.as_str(), 64));
 }
 
 #[test]

@@ -184,6 +184,10 @@ impl Verifier for SlackChannel {
 }
 
 impl Webhook for SlackChannel {
+    fn takes_card(&self) -> bool {
+        false
+    }
+
     /// Slack takes an empty 200; the outcome follows by `chat.update` and a private notice.
     fn answer(&self, _click: &Click, _reply: &Reply) -> HttpAnswer {
         HttpAnswer::empty()

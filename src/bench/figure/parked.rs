@@ -35,8 +35,6 @@ const DECIDE: About = About {
     gate: Gate::Times(1.3),
 };
 
-/// Requests made before anything is measured, so that caches and pools have their size.
-const WARM: usize = 2_000;
 /// Requests made between two messages.
 const STEP: usize = 20_000;
 
@@ -50,7 +48,9 @@ pub async fn measure(
     let platform = product::platform(&tasks).await?;
     let product = Product::start(&database.url, bench.dir(), platform, metrics).await?;
     let decisions = bench.scale.resumes;
-    let few = product::park(product.gatekeeper(), bench.number(WARM), WARM).await?;
+    // Caches and pools get their size before anything is measured.
+    let warm = bench.scale.warm;
+    let few = product::park(product.gatekeeper(), bench.number(warm), warm).await?;
     let before = decide(&product, &few[..decisions]).await?;
     let (held, size) = (memory::resident(), database.size().await?);
 
