@@ -268,10 +268,7 @@ impl Bench<'_> {
 }
 
 /// Measures. What goes on meanwhile is told in words.
-pub async fn run(
-    options: &Options,
-    progress: &(dyn Fn(&str) + Send + Sync),
-) -> Result<Report, BenchError> {
+pub async fn run(options: &Options, progress: &(dyn Fn(&str) + Send + Sync)) -> Result<Report, BenchError> {
     let began_at = rfc3339(SystemClock.now());
     let folder = Folder::below(&options.dir)?;
     let (mut disk, mut lines) = (Vec::new(), Vec::new());

@@ -44,7 +44,7 @@ pub struct Database {
 enum Kind {
     File(PathBuf),
     Server {
-        maintenance: PgConnectOptions,
+        maintenance: Box<PgConnectOptions>,
         name: String,
     },
 }
@@ -61,9 +61,9 @@ impl Database {
 
     /// An empty database on the server of this URL, whose own database stays as it is.
     pub async fn on_server(url: &str) -> Result<Self, BenchError> {
-        let maintenance = PgConnectOptions::from_str(url)?;
+        let maintenance = Box::new(PgConnectOptions::from_str(url)?);
         let name = format!("gatepost_bench_{}", SystemIds.fresh());
-        let mut connection = maintenance.clone().disable_statement_logging().connect().await?;
+        let mut connection = (*maintenance).clone().disable_statement_logging().connect().await?;
         connection
             .execute(AssertSqlSafe(format!("CREATE DATABASE {name}")))
             .await?;
@@ -88,7 +88,7 @@ impl Database {
     pub fn options(&self) -> Option<PgConnectOptions> {
         match &self.kind {
             Kind::File(_) => None,
-            Kind::Server { maintenance, name } => Some(maintenance.clone().database(name)),
+            Kind::Server { maintenance, name } => Some((**maintenance).clone().database(name)),
         }
     }
 
@@ -101,14 +101,16 @@ impl Database {
                     .read_only(true)
                     .connect()
                     .await?;
-                let size = sqlx::query_scalar("SELECT page_count * page_size FROM pragma_page_count, pragma_page_size")
-                    .fetch_one(&mut connection)
-                    .await?;
+                let size = sqlx::query_scalar(
+                    "SELECT page_count * page_size FROM pragma_page_count, pragma_page_size",
+                )
+                .fetch_one(&mut connection)
+                .await?;
                 connection.close().await?;
                 size
             }
             Kind::Server { maintenance, name } => {
-                let mut connection: PgConnection = maintenance.clone().database(name).connect().await?;
+                let mut connection: PgConnection = (**maintenance).clone().database(name).connect().await?;
                 let size = sqlx::query_scalar("SELECT pg_database_size(current_database())")
                     .fetch_one(&mut connection)
                     .await?;
@@ -123,7 +125,9 @@ impl Database {
         if let Kind::Server { maintenance, name } = self.kind {
             let mut connection = maintenance.disable_statement_logging().connect().await?;
             connection
-                .execute(AssertSqlSafe(format!("DROP DATABASE IF EXISTS {name} WITH (FORCE)")))
+                .execute(AssertSqlSafe(format!(
+                    "DROP DATABASE IF EXISTS {name} WITH (FORCE)"
+                )))
                 .await?;
             connection.close().await?;
         }

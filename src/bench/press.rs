@@ -17,7 +17,13 @@ pub const USER: &str = "U024BE7LH";
 pub const CHAT: &str = "C0123456789";
 
 /// The whole HTTP request of one press. `message` is the message with the button, `value` what the button carries.
-pub fn press(to: SocketAddr, path: &str, message: &str, value: &str, number: usize) -> Result<Vec<u8>, BenchError> {
+pub fn press(
+    to: SocketAddr,
+    path: &str,
+    message: &str,
+    value: &str,
+    number: usize,
+) -> Result<Vec<u8>, BenchError> {
     let at = SystemClock.now().as_secs();
     let payload = json!({
         "type": "block_actions",

@@ -59,7 +59,9 @@ pub async fn platform(tasks: &Tasks) -> Result<SocketAddr, BenchError> {
         let number = sent.fetch_add(1, Ordering::Relaxed);
         json!({"ok": true, "channel": CHAT, "ts": format!("1600000000.{number:06}")}).to_string()
     }
-    let listener = TcpListener::bind(("127.0.0.1", 0)).await.map_err(BenchError::net)?;
+    let listener = TcpListener::bind(("127.0.0.1", 0))
+        .await
+        .map_err(BenchError::net)?;
     let address = listener.local_addr().map_err(BenchError::net)?;
     let router = Router::new()
         .route("/api/{method}", post(yes))
@@ -162,8 +164,11 @@ pub fn question(number: usize, job: Option<JobId>) -> Result<Question, BenchErro
     .to_string();
     let other = |error: &dyn std::error::Error| BenchError::other(error);
     Ok(Question {
-        tool: "oa__purchase_pay".parse::<ToolName>().map_err(|error| other(&error))?,
-        args: Arguments::read(text.as_bytes(), ReadLimits::bytes(text.len())).map_err(|error| other(&error))?,
+        tool: "oa__purchase_pay"
+            .parse::<ToolName>()
+            .map_err(|error| other(&error))?,
+        args: Arguments::read(text.as_bytes(), ReadLimits::bytes(text.len()))
+            .map_err(|error| other(&error))?,
         agent_id: Some("bench-agent".to_owned()),
         session_id: Some("bench-session".to_owned()),
         tool_call_id: Some(format!("call_{number:020}")),

@@ -235,7 +235,7 @@ impl Intake {
 
     fn say(&self, home: &Listed, key: &str, tone: ReplyTone, decided: Option<&Decided>) -> Reply {
         let maker = self.gatekeeper.maker();
-        let card = decided.filter(|_| webhook.takes_card()).and_then(|decided| {
+        let card = decided.filter(|_| home.channel.takes_card()).and_then(|decided| {
             let dossier = decided.dossier.as_ref()?;
             // Only the channel that shows the card may see the request.
             let delivery = dossier

@@ -93,7 +93,10 @@ fn table(report: &Report) {
         print::line(&row(line, width));
     }
     let missed = report.lines.iter().filter(|line| line.met == Some(false)).count();
-    print::line(&format!("{missed} of {} figures miss their gate", report.lines.len()));
+    print::line(&format!(
+        "{missed} of {} figures miss their gate",
+        report.lines.len()
+    ));
 }
 
 fn row(line: &Line, width: usize) -> String {

@@ -132,6 +132,11 @@ pub trait Channel: Send + Sync {
         None
     }
 
+    /// Whether the platform takes the card with the answer to a click. Where it does not, [`Reply::card`] is not made.
+    fn takes_card(&self) -> bool {
+        true
+    }
+
     /// The callback side, for channels that are called over HTTP. A socket channel has none.
     fn webhook(&self) -> Option<&dyn Webhook> {
         None
@@ -154,11 +159,6 @@ pub struct Pace {
 
 /// The callback side of a channel: a verifier, and the answer to a click in the platform's own form.
 pub trait Webhook: Verifier {
-    /// Whether the platform takes the card with the answer. Where it does not, [`Reply::card`] is not made.
-    fn takes_card(&self) -> bool {
-        true
-    }
-
     /// The answer to an authentic click, 200 always. Pure.
     fn answer(&self, click: &Click, reply: &Reply) -> HttpAnswer;
 }

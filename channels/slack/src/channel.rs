@@ -162,6 +162,11 @@ impl Channel for SlackChannel {
         }
     }
 
+    /// An acknowledgement is empty; the card follows by `chat.update`.
+    fn takes_card(&self) -> bool {
+        false
+    }
+
     fn webhook(&self) -> Option<&dyn Webhook> {
         match self.app.inlet {
             Inlet::Webhook(_) => Some(self),
@@ -184,10 +189,6 @@ impl Verifier for SlackChannel {
 }
 
 impl Webhook for SlackChannel {
-    fn takes_card(&self) -> bool {
-        false
-    }
-
     /// Slack takes an empty 200; the outcome follows by `chat.update` and a private notice.
     fn answer(&self, _click: &Click, _reply: &Reply) -> HttpAnswer {
         HttpAnswer::empty()

@@ -106,11 +106,7 @@ impl Limit {
 }
 
 /// Presses on fresh cards, and makes sure that each press decided its request.
-pub async fn decide(
-    product: &Product,
-    cards: &[Parked],
-    connections: usize,
-) -> Result<Figures, BenchError> {
+pub async fn decide(product: &Product, cards: &[Parked], connections: usize) -> Result<Figures, BenchError> {
     let presses = product.presses(cards)?;
     let before = product::pending(product.gatekeeper()).await?;
     let sample = load::fire(product.address(), presses, connections).await?;
@@ -195,7 +191,10 @@ async fn unnest(bench: &Bench<'_>, count: usize) -> Result<Option<(f64, f64)>, B
     bare.fill(&ids).await?;
     let (single, set) = ids.split_at(count);
     let l6 = bare.unnest(set).await?;
-    let l5 = postgres::updates(&options, single.to_vec(), CROWD).await?.figures().rate;
+    let l5 = postgres::updates(&options, single.to_vec(), CROWD)
+        .await?
+        .figures()
+        .rate;
     crate::bench::limit::writer::Engine::close(bare).await;
     database.drop().await?;
     Ok(Some((l5, l6)))

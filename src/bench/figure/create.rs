@@ -39,7 +39,9 @@ pub async fn measure(bench: &mut Bench<'_>, product: &Arc<Product>) -> Result<()
     for round in 0..bench.scale.rounds {
         bench.tell(&format!("creation, round {}", round + 1));
         let before = limit(bench, many).await?.rate;
-        let ours = create(product.gatekeeper(), bench.number(many), many, CROWD).await?.rate;
+        let ours = create(product.gatekeeper(), bench.number(many), many, CROWD)
+            .await?
+            .rate;
         let after = limit(bench, many).await?.rate;
         rates.push(Round {
             before,

@@ -39,10 +39,7 @@ const DECIDE: About = About {
 const STEP: usize = 20_000;
 
 /// Measures them. One round: what is held does not wander.
-pub async fn measure(
-    bench: &mut Bench<'_>,
-    metrics: Option<PrometheusHandle>,
-) -> Result<(), BenchError> {
+pub async fn measure(bench: &mut Bench<'_>, metrics: Option<PrometheusHandle>) -> Result<(), BenchError> {
     let tasks = Tasks::new();
     let database = bench.database().await?;
     let platform = product::platform(&tasks).await?;
@@ -71,7 +68,9 @@ pub async fn measure(
         float(grown) / float(count)
     };
     let size_each = growth(size, database.size().await?);
-    let held_each = held.zip(memory::resident()).map(|(before, after)| growth(before, after));
+    let held_each = held
+        .zip(memory::resident())
+        .map(|(before, after)| growth(before, after));
     let after = decide(&product, &some).await?;
 
     let alone = |product, limit| {
@@ -98,14 +97,10 @@ async fn decide(product: &Product, cards: &[Parked]) -> Result<f64, BenchError> 
     let began = Instant::now();
     for card in cards {
         let start = Instant::now();
-        let decided = product.gatekeeper().respond(
-            &operator,
-            &org,
-            &card.id,
-            Decision::Approve,
-            None,
-            Surface::Api,
-        );
+        let decided =
+            product
+                .gatekeeper()
+                .respond(&operator, &org, &card.id, Decision::Approve, None, Surface::Api);
         decided.await.map_err(|error| BenchError::other(&error))?;
         times.push(start.elapsed());
     }

@@ -81,7 +81,7 @@ pub async fn measure(bench: &mut Bench<'_>, product: &Arc<Product>) -> Result<()
         let disk_before = fsync::appends(bench.dir(), bench.scale.appends).await?.figures();
         let before = callback::decide(product, first, 1).await?.p50_ms;
         let resumed = engine.jobs(bench.number(few), few, &mut told).await?;
-        let waited = engine.waiters(bench.number(few), few).await?;
+        let woken = engine.waiters(bench.number(few), few).await?;
         let after = callback::decide(product, second, 1).await?.p50_ms;
         let disk_after = fsync::appends(bench.dir(), bench.scale.appends).await?.figures();
         let around = |product| Round {
@@ -91,7 +91,7 @@ pub async fn measure(bench: &mut Bench<'_>, product: &Arc<Product>) -> Result<()
         };
         job.push(around(resumed.entered.p50_ms));
         consumed.push(around(resumed.begun.p50_ms));
-        waiter.push(around(waited.p50_ms));
+        waiter.push(around(woken.p50_ms));
         p99.push(Round {
             before: disk_before.p99_ms,
             product: resumed.entered.p99_ms,
@@ -252,14 +252,9 @@ impl Engine {
 
     async fn approve(&self, id: &ConfirmationId) -> Result<(), BenchError> {
         let (operator, org) = (OperatorId(OPERATOR.to_owned()), Org::default());
-        let decided = self.gatekeeper.respond(
-            &operator,
-            &org,
-            id,
-            Decision::Approve,
-            None,
-            Surface::Api,
-        );
+        let decided = self
+            .gatekeeper
+            .respond(&operator, &org, id, Decision::Approve, None, Surface::Api);
         decided.await.map(drop).map_err(|error| BenchError::other(&error))
     }
 }
@@ -287,7 +282,10 @@ impl Run for Script {
         } else {
             self.go_on(&job, entered).await
         };
-        drop(self.tell.send(news.unwrap_or_else(|error| News::Failed(error.to_string()))));
+        drop(
+            self.tell
+                .send(news.unwrap_or_else(|error| News::Failed(error.to_string()))),
+        );
         Ran::Done
     }
 }
@@ -305,6 +303,7 @@ impl Script {
             },
             resume_movement: "work".to_owned(),
             remembered: remembered(&id, Vec::new()),
+            asks: None,
         };
         match self.gatekeeper.store().run(park).await {
             Ok(Ok(Parked::Waiting)) => Ok(News::Waits(id)),
@@ -325,13 +324,13 @@ impl Script {
             .map_err(|error| BenchError::other(&error))?
             .ok_or_else(gone)?
             .confirmation;
-        let digest = row.asked.digest.clone();
-        let begin = BeginCall {
+        let digest = row.asked.digest;
+        let call = BeginCall {
             hold: Hold::on(job),
             right: Right::Approved(Box::new(self.gatekeeper.consumption(&row, digest))),
             remembered: remembered(id, vec![id.clone()]),
         };
-        match store.run(begin).await {
+        match store.run(call).await {
             Ok(Ok(_)) => {}
             Ok(Err(error)) => return Err(BenchError::other(&error)),
             Err(error) => return Err(BenchError::other(&error)),

@@ -32,7 +32,9 @@ struct Bare {
 /// Serves it on a free port of the loopback until the tasks are asked to stop.
 pub async fn start(writer: Writer, tasks: &Tasks) -> Result<SocketAddr, BenchError> {
     let key = Hmac::new_from_slice(SECRET.as_bytes()).map_err(|error| BenchError::other(&error))?;
-    let listener = TcpListener::bind(("127.0.0.1", 0)).await.map_err(BenchError::net)?;
+    let listener = TcpListener::bind(("127.0.0.1", 0))
+        .await
+        .map_err(BenchError::net)?;
     let address = listener.local_addr().map_err(BenchError::net)?;
     let listener = listener.tap_io(|stream| drop(stream.set_nodelay(true)));
     let router = Router::new()
@@ -61,7 +63,10 @@ async fn callback(State(bare): State<Bare>, headers: HeaderMap, body: Bytes) -> 
 
 fn verified(key: &Hmac<Sha256>, headers: &HeaderMap, body: &[u8]) -> Option<String> {
     let timestamp = headers.get("x-slack-request-timestamp")?.as_bytes();
-    let signature = headers.get("x-slack-signature")?.as_bytes().strip_prefix(b"v0=")?;
+    let signature = headers
+        .get("x-slack-signature")?
+        .as_bytes()
+        .strip_prefix(b"v0=")?;
     let mut presented = [0_u8; 32];
     hex::decode_to_slice(signature, &mut presented).ok()?;
     let mut mac = key.clone();

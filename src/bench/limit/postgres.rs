@@ -16,7 +16,8 @@ const TABLES: &[&str] = &[
     "CREATE TABLE IF NOT EXISTS event (seq BIGINT GENERATED ALWAYS AS IDENTITY PRIMARY KEY, at BIGINT NOT NULL, kind TEXT NOT NULL, actor TEXT NOT NULL, request TEXT NOT NULL, data TEXT NOT NULL)",
 ];
 const FILL: &str = "INSERT INTO request (id, args, status, expires_at) SELECT id, $2, 'pending', $3 FROM unnest($1::text[]) AS new(id)";
-const DECIDE: &str = "UPDATE request SET status = 'approved', decided_at = $2 FROM unnest($1::text[]) AS wanted(id)
+const DECIDE: &str =
+    "UPDATE request SET status = 'approved', decided_at = $2 FROM unnest($1::text[]) AS wanted(id)
   WHERE request.id = wanted.id AND request.status = 'pending' AND request.expires_at > $2";
 const AUDIT: &str = "INSERT INTO event (at, kind, actor, request, data)
   SELECT $2, 'confirmation.approved', 'operator:dana', id, '{\"decision\":\"approve\",\"surface\":\"card\"}' FROM unnest($1::text[]) AS new(id)";
@@ -53,7 +54,11 @@ impl Postgres {
     pub async fn unnest(&mut self, ids: &[String]) -> Result<f64, sqlx::Error> {
         let began = Instant::now();
         for some in ids.chunks(BATCH) {
-            sqlx::query(DECIDE).bind(some).bind(1_i64).execute(&mut self.0).await?;
+            sqlx::query(DECIDE)
+                .bind(some)
+                .bind(1_i64)
+                .execute(&mut self.0)
+                .await?;
         }
         Ok(super::super::sample::float(ids.len()) / began.elapsed().as_secs_f64())
     }
@@ -77,7 +82,11 @@ pub async fn updates(
             let mut times = Vec::new();
             for id in ids {
                 let start = Instant::now();
-                sqlx::query(ONE).bind(id).bind(1_i64).execute(&mut connection).await?;
+                sqlx::query(ONE)
+                    .bind(id)
+                    .bind(1_i64)
+                    .execute(&mut connection)
+                    .await?;
                 times.push(start.elapsed());
             }
             Ok::<_, sqlx::Error>(times)
@@ -93,8 +102,16 @@ pub async fn updates(
 impl Engine for Postgres {
     async fn decide(&mut self, ids: &[String]) -> Result<u64, sqlx::Error> {
         sqlx::query("BEGIN").execute(&mut self.0).await?;
-        let decided = sqlx::query(DECIDE).bind(ids).bind(1_i64).execute(&mut self.0).await?;
-        sqlx::query(AUDIT).bind(ids).bind(1_i64).execute(&mut self.0).await?;
+        let decided = sqlx::query(DECIDE)
+            .bind(ids)
+            .bind(1_i64)
+            .execute(&mut self.0)
+            .await?;
+        sqlx::query(AUDIT)
+            .bind(ids)
+            .bind(1_i64)
+            .execute(&mut self.0)
+            .await?;
         sqlx::query("COMMIT").execute(&mut self.0).await?;
         Ok(decided.rows_affected())
     }

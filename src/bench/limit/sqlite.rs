@@ -12,7 +12,8 @@ const TABLES: &[&str] = &[
     "CREATE TABLE request (id TEXT NOT NULL PRIMARY KEY, args TEXT NOT NULL, status TEXT NOT NULL, expires_at INTEGER NOT NULL, decided_at INTEGER) STRICT",
     "CREATE TABLE event (seq INTEGER PRIMARY KEY, at INTEGER NOT NULL, kind TEXT NOT NULL, actor TEXT NOT NULL, request TEXT NOT NULL, data TEXT NOT NULL) STRICT",
 ];
-const FILL: &str = "INSERT INTO request (id, args, status, expires_at) SELECT value, $2, 'pending', $3 FROM json_each($1)";
+const FILL: &str =
+    "INSERT INTO request (id, args, status, expires_at) SELECT value, $2, 'pending', $3 FROM json_each($1)";
 const DECIDE: &str = "UPDATE request SET status = 'approved', decided_at = $2 FROM json_each($1) AS wanted
   WHERE request.id = wanted.value AND request.status = 'pending' AND request.expires_at > $2";
 const AUDIT: &str = "INSERT INTO event (at, kind, actor, request, data)
@@ -60,8 +61,16 @@ impl Engine for Sqlite {
     async fn decide(&mut self, ids: &[String]) -> Result<u64, sqlx::Error> {
         let set = serde_json::to_string(ids).unwrap_or_default();
         sqlx::query("BEGIN IMMEDIATE").execute(&mut self.0).await?;
-        let decided = sqlx::query(DECIDE).bind(&set).bind(1_i64).execute(&mut self.0).await?;
-        sqlx::query(AUDIT).bind(&set).bind(1_i64).execute(&mut self.0).await?;
+        let decided = sqlx::query(DECIDE)
+            .bind(&set)
+            .bind(1_i64)
+            .execute(&mut self.0)
+            .await?;
+        sqlx::query(AUDIT)
+            .bind(&set)
+            .bind(1_i64)
+            .execute(&mut self.0)
+            .await?;
         sqlx::query("COMMIT").execute(&mut self.0).await?;
         Ok(decided.rows_affected())
     }

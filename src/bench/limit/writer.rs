@@ -55,7 +55,10 @@ impl Writer {
             lanes.spawn(async move {
                 let mut times = Vec::new();
                 loop {
-                    let next = ids.lock().unwrap_or_else(std::sync::PoisonError::into_inner).pop();
+                    let next = ids
+                        .lock()
+                        .unwrap_or_else(std::sync::PoisonError::into_inner)
+                        .pop();
                     let Some(id) = next else { return Some(times) };
                     let start = Instant::now();
                     if !writer.decide(id).await {

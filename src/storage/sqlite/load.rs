@@ -21,14 +21,15 @@ use crate::storage::{Loaded, StoreError, Touches};
 /// for each kind of row, since handing over a row costs more than reading it. The writer is alone, so nothing needs a lock of
 /// its own. Only the parts whose lists hold something are asked: most batches are of one kind.
 const OF_CONFIRMATIONS: &str = "SELECT value FROM json_each($1, '$.confirmations')";
-const OF_CALLS: &str = "SELECT confirmation.id FROM json_each($1, '$.calls') AS wanted CROSS JOIN confirmation
+const OF_CALLS: &str =
+    "SELECT confirmation.id FROM json_each($1, '$.calls') AS wanted CROSS JOIN confirmation
   ON org = wanted.value->>0 AND token = wanted.value->>1 AND coalesce(session_id, '') = wanted.value->>2
   AND tool_call_id = wanted.value->>3";
-const OF_TWINS: &str = "SELECT confirmation.id FROM json_each($1, '$.twins') AS wanted CROSS JOIN confirmation
+const OF_TWINS: &str =
+    "SELECT confirmation.id FROM json_each($1, '$.twins') AS wanted CROSS JOIN confirmation
   ON org = wanted.value->>0 AND token = wanted.value->>1 AND coalesce(session_id, '') = wanted.value->>2
   AND digest = wanted.value->>3 AND status IN ('pending', 'approved') AND consumed_at IS NULL";
-const OF_TOKENS: &str =
-    "SELECT confirmation FROM json_each($1, '$.tokens') AS wanted CROSS JOIN delivery ON token_hash = wanted.value";
+const OF_TOKENS: &str = "SELECT confirmation FROM json_each($1, '$.tokens') AS wanted CROSS JOIN delivery ON token_hash = wanted.value";
 const OF_OUTBOX: &str = "SELECT confirmation FROM json_each($1, '$.outbox') AS wanted CROSS JOIN outbox
   ON outbox.id = wanted.value AND confirmation IS NOT NULL";
 const OF_REPLAYS: &str = "SELECT confirmation FROM json_each($1, '$.replays') AS wanted CROSS JOIN replay
@@ -95,7 +96,9 @@ fn reading(wanted: &Wanted) -> String {
     if !requests.is_empty() {
         errand.push("SELECT outbox.id FROM request CROSS JOIN outbox ON outbox.confirmation = request.id AND card IS NOT NULL");
         work.push("SELECT confirmation.job FROM request CROSS JOIN confirmation ON confirmation.id = request.id AND confirmation.job IS NOT NULL");
-        chain.push("SELECT confirmation.org FROM request CROSS JOIN confirmation ON confirmation.id = request.id");
+        chain.push(
+            "SELECT confirmation.org FROM request CROSS JOIN confirmation ON confirmation.id = request.id",
+        );
         found.push(("request", requests));
         parts.push(OF_REQUESTS.as_str());
     }

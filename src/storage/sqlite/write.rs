@@ -56,7 +56,10 @@ static MOVE_HEADS: LazyLock<String> = LazyLock::new(|| format!("{} {}", HeadRow:
 static STATEMENTS: LazyLock<[String; Step::ALL.len()]> = LazyLock::new(|| {
     Step::ALL.map(|step| {
         let set = format!("${}", step as usize + 2);
-        statement(step).replace("$2", "$now").replace("$1", &set).replace("$now", "$1")
+        statement(step)
+            .replace("$2", "$now")
+            .replace("$1", &set)
+            .replace("$now", "$1")
     })
 });
 
@@ -70,7 +73,11 @@ pub(super) async fn write(connection: &mut SqliteConnection, changes: &Changes) 
     // Text of ours alone, and one of few: the driver keeps each combination prepared.
     let mut query = sqlx::query(AssertSqlSafe(orders.join(";\n"))).bind(changes.now.0);
     for step in Step::ALL {
-        query = query.bind(puts.iter().find(|put| put.step == step).map(|put| put.set.as_str()));
+        query = query.bind(
+            puts.iter()
+                .find(|put| put.step == step)
+                .map(|put| put.set.as_str()),
+        );
     }
     let mut done = connection.fetch_many(query);
     let mut left = puts.iter();
