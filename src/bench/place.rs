@@ -63,7 +63,11 @@ impl Database {
     pub async fn on_server(url: &str) -> Result<Self, BenchError> {
         let maintenance = Box::new(PgConnectOptions::from_str(url)?);
         let name = format!("gatepost_bench_{}", SystemIds.fresh());
-        let mut connection = (*maintenance).clone().disable_statement_logging().connect().await?;
+        let mut connection = (*maintenance)
+            .clone()
+            .disable_statement_logging()
+            .connect()
+            .await?;
         connection
             .execute(AssertSqlSafe(format!("CREATE DATABASE {name}")))
             .await?;

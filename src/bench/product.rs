@@ -202,13 +202,14 @@ pub async fn park(gatekeeper: &Gatekeeper, first: usize, count: usize) -> Result
         let record = Record {
             id: OutboxId::of_card(&card.id),
             fence: 0,
-            sent: Sent::Posted(
-                MessageRef {
+            sent: Sent::Posted {
+                at: MessageRef {
                     chat: CHAT.to_owned(),
                     message: message.clone(),
                 },
-                dossier.confirmation.edition,
-            ),
+                edition: dossier.confirmation.edition,
+                alone: true,
+            },
         };
         gatekeeper
             .store()
