@@ -1,5 +1,7 @@
 //! The documented example is a configuration that starts.
 
+use std::path::Path;
+
 use super::super::{Backend, FeishuMode, Kind, Loaded, Platform, PlatformId, Role, SlackMode};
 use super::{Config, EXAMPLE, Folder};
 
@@ -12,6 +14,14 @@ pub(super) fn folder() -> Folder {
     let folder = Folder::new();
     folder.write("dana.token", "dana-token-0123456789\n");
     folder
+}
+
+#[test]
+fn the_local_one_loads_without_a_warning() {
+    let text = include_str!("../../../examples/local.yaml");
+    let Loaded { config, warnings, .. } = Config::parse(text, "local.yaml", Path::new(""), &env).unwrap();
+    assert_eq!(warnings, []);
+    assert_eq!(config.channels.len(), 1);
 }
 
 #[test]
