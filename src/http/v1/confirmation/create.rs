@@ -97,7 +97,7 @@ fn plain(
     args_digest: Digest,
 ) -> GateAnswer {
     let (code, reason) = denial.map_or((None, None), |(code, message)| {
-        (Some(code.code()), Some(format!("{message} {}", code.advice())))
+        (Some(code.code()), Some(sentence(message) + code.advice()))
     });
     GateAnswer {
         verdict,
@@ -155,6 +155,16 @@ fn denial(dossier: &Dossier, now: UtcMillis) -> Option<DenyReason> {
     }
 }
 
+/// The text with its end, so that another sentence can follow.
+fn sentence(mut text: String) -> String {
+    text.push_str(if text.ends_with(['.', '!', '?']) {
+        " "
+    } else {
+        ". "
+    });
+    text
+}
+
 /// Who said no and why, then whether trying again makes sense.
 fn in_words(dossier: &Dossier, reason: DenyReason, roll: &Roll) -> String {
     let mut said = String::new();
@@ -167,11 +177,7 @@ fn in_words(dossier: &Dossier, reason: DenyReason, roll: &Roll) -> String {
                     said.push_str(": ");
                     said.push_str(why);
                 }
-                said.push_str(if said.ends_with(['.', '!', '?']) {
-                    " "
-                } else {
-                    ". "
-                });
+                said = sentence(said);
             }
         }
     }
