@@ -134,12 +134,13 @@ pub async fn show(args: ShowArgs, as_json: bool) -> Done {
 
 /// The request for people: facts, arguments, votes, cards.
 fn lay_out(answer: &Answer) {
-    const FACTS: [(&str, &str); 15] = [
+    const FACTS: [(&str, &str); 16] = [
         ("request", "id"),
         ("status", "status"),
         ("tool", "tool_name"),
         ("reason", "reason"),
         ("rule", "rule"),
+        ("asked by", "token"),
         ("agent", "agent_id"),
         ("session", "session_id"),
         ("call", "tool_call_id"),
@@ -172,7 +173,14 @@ fn lay_out(answer: &Answer) {
             print::text(vote, "at"),
             print::text(vote, "decision"),
             print::text(vote, "operator"),
-            print::text(vote, "channel"),
+            print::text(
+                vote,
+                if vote["channel"].is_null() {
+                    "surface"
+                } else {
+                    "channel"
+                }
+            ),
             reason.unwrap_or_default(),
         )
     });
