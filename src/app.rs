@@ -66,7 +66,9 @@ impl Default for Outside {
 #[derive(Debug, thiserror::Error)]
 pub enum StartError {
     /// The address cannot be listened on.
-    #[error("server.listen: {address} cannot be listened on: {source}")]
+    #[error(
+        "server.listen: {address} cannot be listened on: {source}; free the address, or choose another one there"
+    )]
     Listen {
         /// Which.
         address: SocketAddr,

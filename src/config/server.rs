@@ -53,7 +53,7 @@ impl ServerConfig {
         map.finish();
         let listen = listen.unwrap_or(Some(Listen::DEFAULT))?;
         if listen.is_unspecified() && public_url.is_none() {
-            reader.warn("listens on every address without a `public_url`: only requests that name the bound address are answered");
+            reader.warn("listens on every address without a `public_url`: only requests that call it `localhost` or by an IP address are answered, none that use another host name");
         }
         let key = key.unwrap_or_else(|| Some(default_key(cx)))?;
         (cx.count() == before).then_some(Self {

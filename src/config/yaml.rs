@@ -333,7 +333,11 @@ impl Builder {
             ProblemKind::Syntax,
             at,
             format!("not YAML: {}", error.info()),
-            "check the indentation of this line and the one before it, colons, and quotes around text with `: `, `#` or `*`",
+            match error.info() {
+                info if info.contains("anchor") => "put text that begins with `*` or `&` in quotes",
+                info if info.contains("tab") => "indent with blanks: replace the tab on this line or the next",
+                _ => "check the indentation of this line and the one before it, colons, and quotes around text with `: `, `#` or `*`",
+            },
         );
     }
 

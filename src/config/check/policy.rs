@@ -296,7 +296,7 @@ fn owners_leave_enough(view: &View<'_>, asking: &Asking<'_>, org: &str, quorum: 
             && persons.iter().any(|person| person.is_called(owner))
         {
             let message = format!(
-                "the owner of the token `{}` may not approve its calls, and without that person only {others} of the {quorum} needed could",
+                "the owner of the token `{}` may not approve its calls, and without that person only {others} of the {quorum} needed could; name another approver, or set self_approval",
                 token.name
             );
             view.warn(&format!("{}.quorum", asking.path), message);

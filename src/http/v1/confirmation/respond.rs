@@ -52,7 +52,9 @@ pub fn ruled(decided: Decided) -> Result<Dossier, Problem> {
         Ruling::Refused(refusal) => refusal,
     };
     let detail = match refusal {
-        Refusal::SelfApproval => "a person behind the call may not approve it",
+        Refusal::SelfApproval => {
+            "you stand behind this call yourself, as the owner of the token or as the requester; somebody else must approve it"
+        }
         Refusal::NotAuthorised => "this operator may not decide the request",
         Refusal::PartialView => "the card does not show all of the arguments",
         _ => "this person may not decide the request",
