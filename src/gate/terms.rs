@@ -27,3 +27,22 @@ pub struct Terms {
     /// JSON pointers of arguments that are hidden wherever people look.
     pub redact: Vec<super::json::Pointer>,
 }
+
+impl Terms {
+    /// These terms, in nothing milder than others: more persons, fewer refusals, less time, less shown. Who is asked, and where,
+    /// stays.
+    #[must_use]
+    pub fn no_weaker_than(&self, other: &Self) -> Self {
+        let mut terms = self.clone();
+        terms.quorum = terms.quorum.max(other.quorum);
+        terms.deny_threshold = terms.deny_threshold.min(other.deny_threshold);
+        terms.self_approval &= other.self_approval;
+        terms.timeout_ms = terms.timeout_ms.min(other.timeout_ms);
+        terms.permit_ttl_ms = terms.permit_ttl_ms.min(other.permit_ttl_ms);
+        if other.partial_view == PartialView::Reject {
+            terms.partial_view = PartialView::Reject;
+        }
+        terms.redact.extend(other.redact.iter().cloned());
+        terms
+    }
+}

@@ -69,6 +69,7 @@ impl Policy {
     pub fn judge(&self, facts: &CallFacts<'_>, voices: &Voices) -> Judgement {
         let Found {
             rule,
+            beside,
             unevaluated,
             skipped_allow,
         } = self.find(facts);
@@ -77,12 +78,19 @@ impl Policy {
             Some(rule) => (rule.effect, Voice::Rule),
             None => (self.default, Voice::Default),
         };
-        let hidden = rule.map_or(&[][..], |rule| &rule.redact);
+        let terms = rule.map_or(&self.terms, |rule| &rule.terms);
+        let terms = beside.map_or_else(|| terms.clone(), |beside| terms.no_weaker_than(&beside.terms));
+        let mut hidden = rule.map_or_else(Vec::new, |rule| rule.redact.clone());
+        hidden.extend(
+            beside
+                .into_iter()
+                .flat_map(|beside| beside.redact.iter().cloned()),
+        );
         let others = [
             (
                 Effect::Deny,
                 Voice::Redaction,
-                redact(facts.args, hidden).is_err(),
+                redact(facts.args, &hidden).is_err(),
             ),
             (Effect::Confirm, Voice::Tool, voices.tool_requires_confirmation),
             (Effect::Confirm, Voice::Metadata, metadata_asks(facts)),
@@ -100,14 +108,13 @@ impl Policy {
             }
         }
         let (effect, voice) = strictest;
-        let terms = rule.map_or(&self.terms, |rule| &rule.terms);
         Judgement {
             effect,
             voice,
             rule: rule.map(|rule| rule.name.clone()),
             reason: reason(effect, voice, rule),
-            terms: (effect == Effect::Confirm).then(|| terms.clone()),
-            redact: hidden.to_vec(),
+            terms: (effect == Effect::Confirm).then_some(terms),
+            redact: hidden,
             unevaluated,
         }
     }
@@ -122,6 +129,7 @@ impl Policy {
         let mut call = None;
         let mut found = Found {
             rule: None,
+            beside: None,
             unevaluated: Vec::new(),
             skipped_allow: false,
         };
@@ -148,9 +156,11 @@ impl Policy {
             }
         }
         let without = found.rule.map_or(self.default, |rule| rule.effect_on(facts));
-        found.rule = asserted
-            .filter(|rule| rule.effect_on(facts) >= without)
-            .or(found.rule);
+        if let Some(rule) = asserted.filter(|rule| rule.effect_on(facts) >= without) {
+            // Two rules of one effect: what the agent says chooses whose name stands, never the milder terms.
+            found.beside = found.rule.filter(|_| rule.effect_on(facts) == without);
+            found.rule = Some(rule);
+        }
         found
     }
 }
@@ -158,6 +168,8 @@ impl Policy {
 /// What the rules said.
 struct Found<'a> {
     rule: Option<&'a Rule>,
+    /// The rule that would have matched without the agent's own word, where it is as strict: its terms hold too.
+    beside: Option<&'a Rule>,
     unevaluated: Vec<String>,
     /// Whether an allow rule could not be evaluated: the call is at least confirmed.
     skipped_allow: bool,
