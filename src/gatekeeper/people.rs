@@ -95,7 +95,7 @@ mod tests {
             orgs: vec![org.clone()],
             email: Some(format!("{id}@example.com")),
             identities: vec![Identity {
-                scope: "slack".into(),
+                scope: "chat".into(),
                 id: identity.into(),
             }],
         };
@@ -118,7 +118,7 @@ mod tests {
         // A click is no assertion: its identity is compared whole.
         let clicks = |id: &str| {
             people
-                .clicker(&org, "chat", "slack", &[id.to_owned()])
+                .clicker(&org, "chat", "chat", &[id.to_owned()])
                 .map(|id| id.0.as_str())
         };
         assert_eq!(
