@@ -13,6 +13,7 @@ use crate::config::hook::HooksConfig;
 use crate::config::{AgentConfig, Config, JobConfig, Problem};
 use crate::gatekeeper::Gatekeeper;
 use crate::hook::{self, BuildError, Outside};
+use crate::ids::TokenName;
 use crate::job::queue::Queue;
 use crate::lifecycle::Tasks;
 
@@ -70,22 +71,30 @@ impl Agents {
         http: &reqwest::Client,
         outside: &Outside,
     ) -> Result<Self, AgentError> {
-        let general = &config.hooks;
+        let (general, tokens) = (&config.hooks, &config.tokens);
         let config = &config.agent;
         let toolbox = Toolbox::new(&config.tools, http);
         let pieces = Arc::new(pieces(config).map_err(AgentError::Pieces)?);
         let runner = match &config.model {
             Some(model) => {
                 let hooks = hooks(general, &pieces, outside)?;
+                let limits = Limits {
+                    context: usize::try_from(model.context).unwrap_or(usize::MAX),
+                    ..Limits::default()
+                };
                 let model = ModelClient::new(model, http.clone(), Patience::default())?;
                 let runner = Runner::new(
                     gatekeeper.clone(),
                     Arc::new(model),
                     toolbox,
                     Arc::clone(&pieces),
-                    Limits::default(),
+                    limits,
                 );
-                Some(Arc::new(runner.with_hooks(hooks)))
+                let submits = tokens.iter().filter_map(|token| {
+                    let pieces = token.pieces.as_ref()?.iter().cloned().collect();
+                    Some((TokenName(token.name.clone()), pieces))
+                });
+                Some(Arc::new(runner.with_hooks(hooks).with_submits(submits.collect())))
             }
             None if config.pieces.is_some() => return Err(AgentError::NoModel),
             None => None,

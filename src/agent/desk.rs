@@ -3,10 +3,11 @@
 
 use std::sync::Arc;
 
-use super::memory::{self, Memory};
+use super::memory::{self, Call, Memory};
 use super::piece::Pieces;
 use crate::job::Job;
 use crate::job::answer::Hear;
+use crate::job::view::{Activity, CallView};
 
 /// See the module. Clones share it.
 #[derive(Debug, Clone)]
@@ -33,6 +34,28 @@ impl Desk {
     /// Puts an answer into a memory: what [`Answer`](crate::job::answer::Answer) is handed.
     pub const fn hear(&self) -> Hear {
         memory::hear
+    }
+
+    /// What goes on in a run.
+    pub fn activity(&self, job: &Job) -> Option<Activity> {
+        let memory = Memory::read(&job.memory, &job.input).ok()?;
+        let call = |call: &Call| CallView {
+            id: call.id.clone(),
+            tool: call.tool.clone(),
+            state: call.state.word(),
+            confirmation_id: call.state.request().map(ToString::to_string),
+        };
+        Some(Activity {
+            replies: memory.replies,
+            movements: memory.moves.saturating_add(1),
+            requests: memory.cards,
+            compactions: memory.compactions,
+            input_tokens: memory.usage.input_tokens,
+            cached_tokens: memory.usage.cached_tokens,
+            output_tokens: memory.usage.output_tokens,
+            cost_micros: memory.usage.cost_micros,
+            calls: memory.calls().iter().map(call).collect(),
+        })
     }
 
     /// What a parked run asks: the question to its user, or which call has an unknown outcome.

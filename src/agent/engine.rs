@@ -4,15 +4,16 @@
 //! [`step`] is a function of the memory alone. A run that dies starts again with [`Event::Resumed`] from what was saved, and
 //! what was not saved had no effect yet: whoever does an [`Effect`] with consequences saves the memory first, or with it.
 
-use std::collections::BTreeMap;
-
+use super::compact;
 use super::control::{Control, Steer};
-use super::memory::{Call, CallState, Entry, Memory, Past};
+use super::memory::{Call, CallState, Child, Entry, Memory, Past};
 use super::model::Reply;
+use super::scene::Scene;
+use super::sentinel::Sentinel;
 use super::turn::{self, Taken};
 use crate::gate::json::ReadLimits;
 use crate::gate::{Arguments, DenyReason, Digest, ToolName};
-use crate::ids::{ConfirmationId, PermitId};
+use crate::ids::{ConfirmationId, JobId, PermitId};
 use crate::job::finish::Ending;
 
 /// What a run may spend.
@@ -24,10 +25,18 @@ pub struct Limits {
     pub text_only: u32,
     /// Requests to people.
     pub cards: u32,
-    /// Questions to the user.
+    /// Questions to people.
     pub questions: u32,
     /// Calls in one reply.
     pub calls_per_reply: usize,
+    /// How often a movement may be entered again, where the piece does not say.
+    pub revisits: u32,
+    /// How deep sub-tasks of sub-tasks go.
+    pub subtask_depth: u32,
+    /// Sub-tasks of one job.
+    pub subtasks: usize,
+    /// Tokens of the conversation, by our own estimate; more of it is compacted.
+    pub context: usize,
 }
 
 impl Default for Limits {
@@ -38,30 +47,35 @@ impl Default for Limits {
             cards: 20,
             questions: 20,
             calls_per_reply: 32,
+            revisits: 10,
+            subtask_depth: 3,
+            subtasks: 16,
+            context: 100_000,
         }
     }
 }
 
-/// What the engine knows beside the memory: the limits, and the tools of the movement with whether each may be sent twice.
+/// What the engine knows beside the memory: the limits, and what the run may do at this moment.
 #[derive(Debug, Clone, Copy)]
 pub struct Setting<'a> {
     /// What the run may spend.
     pub limits: Limits,
-    /// The tools that the movement may call, and whether each is idempotent.
-    pub tools: &'a BTreeMap<String, bool>,
+    /// What it may do.
+    pub scene: &'a Scene<'a>,
 }
 
 impl Setting<'_> {
     pub(super) fn may_call(&self, tool: &str) -> bool {
-        self.tools.contains_key(tool)
+        self.scene.tools.contains_key(tool)
     }
 
     pub(super) fn callable(&self) -> impl Iterator<Item = &str> {
-        self.tools.keys().map(String::as_str)
+        self.scene.tools.keys().copied()
     }
 
+    /// A grant only writes the memory, so it may be given as often as one likes.
     fn may_repeat(&self, tool: &str) -> bool {
-        self.tools.get(tool).copied().unwrap_or(false)
+        Control::named(tool).is_some() || self.scene.tools.get(tool).copied().unwrap_or(false)
     }
 }
 
@@ -112,6 +126,31 @@ pub enum Event {
         /// Which call.
         at: usize,
     },
+    /// People granted the tool that the call asked for.
+    Granted {
+        /// Which call.
+        at: usize,
+        /// The tool, as it stands in the request that they saw.
+        tool: String,
+    },
+    /// A sub-task is about to begin.
+    Spawned {
+        /// Which call.
+        at: usize,
+        /// Its job.
+        child: JobId,
+        /// Its piece.
+        piece: String,
+    },
+    /// All sub-tasks that were waited for ended.
+    SubtasksEnded {
+        /// Which call.
+        at: usize,
+        /// What the model is told.
+        told: String,
+    },
+    /// The run is in the movement that it was sent to.
+    Entered,
 }
 
 /// What is to be done.
@@ -133,6 +172,8 @@ pub enum Effect {
     Await {
         /// The calls and their requests, in order.
         waiting: Vec<(usize, ConfirmationId)>,
+        /// As what the run parks.
+        sentinel: Sentinel,
     },
     /// Consume the permit and save the memory, in one transaction.
     Begin {
@@ -149,10 +190,29 @@ pub enum Effect {
         /// Which call.
         at: usize,
     },
-    /// Park until the user answers.
-    ParkForWords,
-    /// Park until an operator says whether the call was carried out.
-    ParkForOutcome,
+    /// Park until somebody answers, as this sentinel says.
+    Park(Sentinel),
+    /// Go on in another movement.
+    Enter {
+        /// Which.
+        movement: String,
+    },
+    /// Begin a sub-task and save the memory that holds it, in one transaction.
+    Spawn {
+        /// Which call.
+        at: usize,
+        /// Its piece.
+        piece: String,
+        /// What it is given.
+        input: String,
+    },
+    /// Look at the sub-tasks, and park when one has not ended.
+    AwaitSubtasks {
+        /// Which call.
+        at: usize,
+        /// Where the run goes on; where it is, when `None`.
+        resume: Option<String>,
+    },
     /// End the run.
     Finish(Ending),
 }
@@ -161,11 +221,8 @@ pub enum Effect {
 pub fn step(mut memory: Memory, event: Event, setting: &Setting<'_>) -> (Memory, Effect) {
     match event {
         Event::Resumed => resume(&mut memory, setting),
-        Event::Replied(reply) => {
-            if let Some(ending) = hear_model(&mut memory, reply, setting) {
-                return (memory, Effect::Finish(ending));
-            }
-        }
+        Event::Entered => {}
+        Event::Replied(reply) => hear_model(&mut memory, reply, setting),
         Event::Permitted { at, permit } => {
             let request = memory.call(at).and_then(|call| call.state.request().cloned());
             memory.set(at, CallState::Running { permit, request });
@@ -187,6 +244,26 @@ pub fn step(mut memory: Memory, event: Event, setting: &Setting<'_>) -> (Memory,
         }
         Event::Ran { at, told } => memory.set(at, CallState::Done { result: told }),
         Event::Vanished { at } => lose(&mut memory, at),
+        Event::Granted { at, tool } => {
+            let result = format!("granted: `{tool}` is yours in this movement; call it");
+            let here = setting.scene.movement.name.clone();
+            memory.granted.entry(here).or_default().insert(tool);
+            memory.set(at, CallState::Done { result });
+        }
+        Event::Spawned { at, child, piece } => {
+            let result = format!("begun as {child}; its result comes from `wait_subtasks`");
+            memory.children.push(Child {
+                job: child,
+                piece,
+                told: false,
+            });
+            memory.set(at, CallState::Done { result });
+        }
+        Event::SubtasksEnded { at, told } => {
+            if let Some(effect) = subtasks_ended(&mut memory, at, told, setting) {
+                return (memory, effect);
+            }
+        }
     }
     let effect = next(&mut memory, setting);
     (memory, effect)
@@ -224,10 +301,11 @@ fn lose(memory: &mut Memory, at: usize) {
     }
 }
 
-/// Takes a reply; an ending when the model ended the run.
-fn hear_model(memory: &mut Memory, reply: Reply, setting: &Setting<'_>) -> Option<Ending> {
+/// Takes a reply.
+fn hear_model(memory: &mut Memory, reply: Reply, setting: &Setting<'_>) {
     let number = memory.replies;
     memory.replies = memory.replies.saturating_add(1);
+    memory.usage = memory.usage.plus(reply.usage);
     let said = |text| Entry::Model {
         text,
         calls: Vec::new(),
@@ -236,7 +314,6 @@ fn hear_model(memory: &mut Memory, reply: Reply, setting: &Setting<'_>) -> Optio
         Taken::Turn(turn) => {
             memory.idle = 0;
             memory.turn = Some(turn);
-            return steer(memory, setting);
         }
         Taken::Words(text) => {
             memory.idle = memory.idle.saturating_add(1);
@@ -255,30 +332,133 @@ fn hear_model(memory: &mut Memory, reply: Reply, setting: &Setting<'_>) -> Optio
             memory.history.push(Entry::User(note));
         }
     }
-    None
 }
 
-/// A control-flow call is alone in its turn.
-fn steer(memory: &mut Memory, setting: &Setting<'_>) -> Option<Ending> {
-    let at = memory.find(|state| *state == CallState::Planned)?;
-    let call = memory.call(at)?;
-    let tool = Control::named(&call.tool)?;
-    let args = Arguments::read(call.args.as_bytes(), ReadLimits::bytes(call.args.len())).ok()?;
-    match tool.steer(&args).ok()? {
+/// Does what a planned control-flow call leads to; `None` when the call is over and the run looks on.
+fn steer(memory: &mut Memory, at: usize, tool: Control, setting: &Setting<'_>) -> Option<Effect> {
+    let steered = memory
+        .call(at)
+        .and_then(|call| Arguments::read(call.args.as_bytes(), ReadLimits::bytes(call.args.len())).ok())
+        .ok_or_else(|| "its arguments cannot be read".to_owned())
+        .and_then(|args| tool.steer(&args, setting.scene));
+    let steer = match steered {
+        Ok(steer) => steer,
+        // It was sound when it was taken; what came between (a limit, say) made it void.
+        Err(why) => {
+            let result = format!("error: {why}");
+            memory.set(at, CallState::Done { result });
+            return None;
+        }
+    };
+    match steer {
+        // What is handed over stands until the sub-tasks ended: a job that ends takes its own with it.
+        Steer::End(Ending::Completed { .. }) if memory.awaited().next().is_some() => {
+            Some(Effect::AwaitSubtasks { at, resume: None })
+        }
         Steer::End(ending) => {
             let result = "accepted".to_owned();
             memory.set(at, CallState::Done { result });
             close(memory);
-            Some(ending)
+            Some(Effect::Finish(ending))
         }
-        Steer::Ask(_) if memory.questions >= setting.limits.questions => Some(Ending::Aborted {
-            result: format!("ask_limit: the user was asked {} times", memory.questions),
-        }),
-        Steer::Ask(question) => {
+        Steer::Ask { .. } if memory.questions >= setting.limits.questions => {
+            Some(Effect::Finish(Ending::Aborted {
+                result: format!("ask_limit: the user was asked {} times", memory.questions),
+            }))
+        }
+        Steer::Ask { wait, question } => {
             memory.questions = memory.questions.saturating_add(1);
-            memory.set(at, CallState::Asking { question });
+            memory.set(at, CallState::Asking { question, wait });
             None
         }
+        Steer::Enter { movement } => Some(enter(memory, at, movement, "", setting)),
+        Steer::WaitSubtasks { resume } => {
+            const NONE: &str = "there are no sub-tasks to wait for";
+            match resume {
+                _ if memory.awaited().next().is_some() => {
+                    memory.set(at, CallState::Subtasks { resume });
+                    None
+                }
+                Some(movement) => Some(enter(memory, at, movement, NONE, setting)),
+                None => {
+                    let result = NONE.to_owned();
+                    memory.set(at, CallState::Done { result });
+                    None
+                }
+            }
+        }
+        // The scene is older than the sub-task that just began.
+        Steer::Spawn { .. } if memory.children.len() >= setting.limits.subtasks => {
+            let result = "error: this job may begin no further sub-task".to_owned();
+            memory.set(at, CallState::Done { result });
+            None
+        }
+        Steer::Spawn { piece, input } => Some(Effect::Spawn { at, piece, input }),
+        Steer::Request { .. } => Some(ask(memory, at)),
+    }
+}
+
+/// The run leaves its movement, unless that would be once too often.
+fn enter(memory: &mut Memory, at: usize, movement: String, told: &str, setting: &Setting<'_>) -> Effect {
+    let abort = |result: String| Effect::Finish(Ending::Aborted { result });
+    let piece = setting.scene.piece;
+    let Some(target) = piece.movement(&movement) else {
+        // Neither a movement nor an end: the catalogue's `null`.
+        return Effect::Finish(Ending::Failed {
+            error: format!("undecided: the piece has no movement `{movement}` to go on in"),
+        });
+    };
+    let gap = if told.is_empty() { "" } else { "\n" };
+    let result = format!("{told}{gap}You are now in the movement `{movement}`.");
+    memory.set(at, CallState::Done { result });
+    close(memory);
+    memory.moves = memory.moves.saturating_add(1);
+    if memory.moves >= piece.max_movements {
+        return abort(format!(
+            "max_movements: the run went through {} movements",
+            piece.max_movements
+        ));
+    }
+    let visits = memory.visits.entry(movement.clone()).or_default();
+    *visits = visits.saturating_add(1);
+    // The first movement was entered once without being counted.
+    let again = *visits - u32::from(movement != piece.initial_movement).min(*visits);
+    let most = target.max_revisits.unwrap_or(setting.limits.revisits);
+    if again > most {
+        return abort(format!(
+            "max_revisits: the movement `{movement}` was entered again {again} times"
+        ));
+    }
+    Effect::Enter { movement }
+}
+
+fn subtasks_ended(memory: &mut Memory, at: usize, told: String, setting: &Setting<'_>) -> Option<Effect> {
+    for child in &mut memory.children {
+        child.told = true;
+    }
+    match memory.call(at).map(|call| call.state.clone()) {
+        Some(CallState::Subtasks {
+            resume: Some(movement),
+        }) => Some(enter(memory, at, movement, &told, setting)),
+        Some(CallState::Subtasks { .. }) => {
+            memory.set(at, CallState::Done { result: told });
+            None
+        }
+        // The call that completes the job: it is looked at again, now that nothing is open.
+        _ => None,
+    }
+}
+
+/// A call that the gate is asked about, unless a person rejected exactly this call before.
+fn ask(memory: &Memory, at: usize) -> Effect {
+    let again = memory
+        .call(at)
+        .and_then(digest)
+        .is_some_and(|digest| memory.rejected.contains(&digest));
+    if again {
+        Effect::RefuseAgain { at }
+    } else {
+        Effect::Judge { at }
     }
 }
 
@@ -300,25 +480,29 @@ fn next(memory: &mut Memory, setting: &Setting<'_>) -> Effect {
                 memory.set(at, CallState::Running { permit, request });
                 Effect::Send { at }
             }
-            _ => Effect::ParkForOutcome,
+            _ => Effect::Park(Sentinel::WaitingHumanOutcome),
         };
     }
-    if memory
-        .find(|state| matches!(state, CallState::Asking { .. }))
-        .is_some()
-    {
-        return Effect::ParkForWords;
+    while let Some(at) = memory.find(|state| *state == CallState::Planned) {
+        let control = memory.call(at).and_then(|call| Control::named(&call.tool));
+        match control {
+            None => return ask(memory, at),
+            Some(tool) => {
+                if let Some(effect) = steer(memory, at, tool, setting) {
+                    return effect;
+                }
+            }
+        }
     }
-    if let Some(at) = memory.find(|state| *state == CallState::Planned) {
-        let again = memory
-            .call(at)
-            .and_then(digest)
-            .is_some_and(|digest| memory.rejected.contains(&digest));
-        return if again {
-            Effect::RefuseAgain { at }
-        } else {
-            Effect::Judge { at }
-        };
+    for (at, call) in memory.calls().iter().enumerate() {
+        match &call.state {
+            CallState::Asking { wait, .. } => return Effect::Park(Sentinel::asking(*wait)),
+            CallState::Subtasks { resume } => {
+                let resume = resume.clone();
+                return Effect::AwaitSubtasks { at, resume };
+            }
+            _ => {}
+        }
     }
     let waiting: Vec<_> = memory
         .calls()
@@ -330,7 +514,15 @@ fn next(memory: &mut Memory, setting: &Setting<'_>) -> Effect {
         })
         .collect();
     if !waiting.is_empty() {
-        return Effect::Await { waiting };
+        let asks_for_a_tool = |(at, _): &(usize, ConfirmationId)| {
+            memory.call(*at).and_then(|call| Control::named(&call.tool)) == Some(Control::RequestTool)
+        };
+        let sentinel = if waiting.iter().all(asks_for_a_tool) {
+            Sentinel::WaitingHumanToolRequest
+        } else {
+            Sentinel::WaitingHumanApproval
+        };
+        return Effect::Await { waiting, sentinel };
     }
     close(memory);
     let over = |word: &str, count: u32| {
@@ -343,6 +535,9 @@ fn next(memory: &mut Memory, setting: &Setting<'_>) -> Effect {
     } else if memory.replies >= setting.limits.max_iterations {
         over("max_iterations", memory.replies)
     } else {
+        if compact::compact(&mut memory.history, setting.limits.context) {
+            memory.compactions = memory.compactions.saturating_add(1);
+        }
         Effect::AskModel
     }
 }

@@ -3,12 +3,15 @@
 //!
 //! A call stands together with its result in one value, so no cut through the history can tear them apart.
 
+use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
+use super::model::Usage;
 use crate::gate::{DenyReason, Digest};
-use crate::ids::{ConfirmationId, PermitId};
+use crate::ids::{ConfirmationId, JobId, PermitId};
+use crate::job::WaitReason;
 use crate::job::answer::{NoQuestion, Reply};
 
 /// The form of memories that this program writes and reads.
@@ -43,6 +46,41 @@ pub struct Memory {
     pub asked: Vec<ConfirmationId>,
     /// The reply that was that turn.
     pub asked_in: u32,
+    /// Movements entered, the first not counted.
+    #[serde(default)]
+    pub moves: u32,
+    /// How often each movement was entered, the first time of the first one not counted.
+    #[serde(default)]
+    pub visits: BTreeMap<String, u32>,
+    /// The tools that people granted, by movement.
+    #[serde(default)]
+    pub granted: BTreeMap<String, BTreeSet<String>>,
+    /// How many jobs stand above this one.
+    #[serde(default)]
+    pub depth: u32,
+    /// The tools of each job above this one, as patterns: what one of them does not hold is not had.
+    #[serde(default)]
+    pub ceilings: Vec<Vec<String>>,
+    /// The sub-tasks, in the order in which they began.
+    #[serde(default)]
+    pub children: Vec<Child>,
+    /// What the model cost so far.
+    #[serde(default)]
+    pub usage: Usage,
+    /// How often old parts of the conversation were left out.
+    #[serde(default)]
+    pub compactions: u32,
+}
+
+/// A sub-task.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Child {
+    /// Its job.
+    pub job: JobId,
+    /// The piece that it plays.
+    pub piece: String,
+    /// Whether the model was told how it ended.
+    pub told: bool,
 }
 
 /// One contribution to the conversation.
@@ -126,6 +164,14 @@ pub enum CallState {
     Asking {
         /// The question.
         question: String,
+        /// Why the job waits.
+        #[serde(default = "user_input")]
+        wait: WaitReason,
+    },
+    /// The sub-tasks are waited for; what became of them will be the result.
+    Subtasks {
+        /// The movement that follows; none where the run stays.
+        resume: Option<String>,
     },
     /// Over: it ran, or it never was a call that could run.
     Done {
@@ -139,6 +185,10 @@ pub enum CallState {
         /// What the model is told.
         result: String,
     },
+}
+
+const fn user_input() -> WaitReason {
+    WaitReason::UserInput
 }
 
 /// A memory that cannot be read. The text holds nothing of it.
@@ -171,7 +221,32 @@ impl Memory {
             rejected: Vec::new(),
             asked: Vec::new(),
             asked_in: 0,
+            moves: 0,
+            visits: BTreeMap::new(),
+            granted: BTreeMap::new(),
+            depth: 0,
+            ceilings: Vec::new(),
+            children: Vec::new(),
+            usage: Usage::default(),
+            compactions: 0,
         }
+    }
+
+    /// The memory of a sub-task of this run that begins; `ceiling` is what the run may call itself.
+    #[must_use]
+    pub fn of_subtask(&self, input: &str, ceiling: Vec<String>) -> Self {
+        let mut ceilings = self.ceilings.clone();
+        ceilings.push(ceiling);
+        Self {
+            depth: self.depth.saturating_add(1),
+            ceilings,
+            ..Self::fresh(input)
+        }
+    }
+
+    /// The sub-tasks whose end the model was not told yet, in order.
+    pub fn awaited(&self) -> impl Iterator<Item = &Child> {
+        self.children.iter().filter(|child| !child.told)
     }
 
     /// Reads what [`Memory::write`] wrote; `{}` is the memory of a run that has not begun.
@@ -209,7 +284,7 @@ impl Memory {
     /// What somebody is asked: the user's question, or which call needs an operator to say whether it was carried out.
     pub fn question(&self) -> Option<String> {
         self.calls().iter().find_map(|call| match &call.state {
-            CallState::Asking { question } => Some(question.clone()),
+            CallState::Asking { question, .. } => Some(question.clone()),
             CallState::Unsure {
                 permit,
                 happened: None,
@@ -289,13 +364,15 @@ impl fmt::Debug for Call {
 }
 
 impl CallState {
-    const fn word(&self) -> &'static str {
+    /// The word for people who look.
+    pub const fn word(&self) -> &'static str {
         match self {
             Self::Planned => "planned",
             Self::Waiting { .. } => "waiting",
             Self::Running { .. } => "running",
             Self::Unsure { .. } => "unsure",
             Self::Asking { .. } => "asking",
+            Self::Subtasks { .. } => "subtasks",
             Self::Done { .. } => "done",
             Self::Denied { .. } => "denied",
         }

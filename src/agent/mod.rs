@@ -2,10 +2,12 @@
 //!
 //! In reading order: [`piece`] is the plan, [`memory`] what a run remembers, [`engine`] decides the next step from it without
 //! doing anything, [`runner`] does what the engine says. [`model`] and [`tool`] are the two things that lie outside,
-//! [`control`] the calls that steer the run itself, [`prompt`] what the model is told, [`desk`] what callers may do with jobs, [`agents`] all of it together.
+//! [`control`] the calls that steer the run itself, [`sentinel`] what they lead to, [`scene`] what a run may do at this moment,
+//! [`compact`] what is left out of a long conversation, [`prompt`] what the model is told, [`desk`] what callers may do with jobs, [`agents`] all of it together.
 //! The room must not know SQL, platforms or the web server.
 
 pub mod agents;
+pub mod compact;
 pub mod control;
 pub mod desk;
 pub mod engine;
@@ -14,6 +16,8 @@ pub mod model;
 pub mod piece;
 pub mod prompt;
 pub mod runner;
+pub mod scene;
+pub mod sentinel;
 pub mod tool;
 pub mod turn;
 
@@ -25,6 +29,16 @@ pub use runner::Runner;
 pub use tool::Toolbox;
 
 #[cfg(test)]
+mod compact_tests;
+#[cfg(test)]
+mod movement_tests;
+#[cfg(test)]
 mod outside_tests;
 #[cfg(test)]
 mod runner_tests;
+#[cfg(test)]
+mod stage;
+#[cfg(test)]
+mod stream_tests;
+#[cfg(test)]
+mod subtask_tests;

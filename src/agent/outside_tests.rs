@@ -1,7 +1,7 @@
 //! Pieces and the model client: what is read from files and endpoints that nobody here wrote. (The engine itself is driven by
 //! `runner_tests`, crashes included; here only what a run cannot reach.)
 
-use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -15,8 +15,10 @@ use serde_json::{Value, json};
 use super::engine::{Effect, Event, Limits, Setting, step};
 use super::memory::{Entry, Memory, Past, hear};
 use super::model::client::{ModelClient, Patience};
-use super::model::{Model as _, ModelError, Question, RawCall, Reply, ToolOffer};
+use super::model::{Model as _, ModelError, Question, RawCall, Reply, ToolOffer, Usage};
 use super::piece::{Piece, Pieces};
+use super::scene::{House, Scene};
+use super::tool::Toolbox;
 use crate::config::Secret;
 use crate::config::agent::ModelConfig;
 use crate::job::answer::{NoQuestion, Reply as Heard};
@@ -95,6 +97,12 @@ fn a_problem_of_a_piece_names_its_place() {
         ("next: act }", "next: away }", "movements[0].rules[0].next: "),
         ("name: act", "name: plan", "pay.yaml:14:"),
         ("name: act", "name: COMPLETE", "movements[1].name: "),
+        (
+            "next: act }",
+            "next: WAITING_HUMAN_BROWSER }",
+            "movements[0].rules[0].next: `WAITING_HUMAN_BROWSER`",
+        ),
+        ("max_movements: 5", "pieces: pay", "pieces: "),
         ("max_movements: 5", "max_movements: 0", "max_movements: "),
         (
             "description:",
@@ -116,6 +124,32 @@ fn a_problem_of_a_piece_names_its_place() {
     for text in ["", "- a", "name: [", "name: pay\nname: pay"] {
         assert!(!problems(text).is_empty(), "{text}");
     }
+}
+
+#[test]
+fn the_linter_tells_what_cannot_be_meant() {
+    let lost = format!("{PIECE}  - name: lost\n    instruction: Nobody comes here.\n");
+    let (_, warnings) = Piece::read(&lost, "pay.yaml", &tools()).unwrap();
+    let told: Vec<String> = warnings.iter().map(ToString::to_string).collect();
+    assert_eq!(told.len(), 1, "{told:?}");
+    assert!(
+        told[0].starts_with("pay.yaml:17:") && told[0].contains("`lost`"),
+        "{told:?}"
+    );
+    let ends = PIECE.replacen("default_next: act", "default_next: COMPLETE", 1);
+    let (_, warnings) = Piece::read(&ends, "pay.yaml", &tools()).unwrap();
+    assert!(warnings[0].message.contains("WAIT_SUBTASKS"), "{warnings:?}");
+    let (_, warnings) = Piece::read(PIECE, "pay.yaml", &tools()).unwrap();
+    assert_eq!(warnings, []);
+
+    let folder = Folder::new();
+    let stranger = PIECE.replacen("max_movements: 5", "pieces: [pay, pai]", 1);
+    std::fs::write(folder.0.join("a.yaml"), stranger).unwrap();
+    let found = Pieces::load(&folder.0, &tools()).unwrap_err();
+    assert!(
+        found[0].to_string().contains("there is no piece `pai`"),
+        "{found:?}"
+    );
 }
 
 #[test]
@@ -158,10 +192,16 @@ proptest! {
         calls in prop::collection::vec((prop::option::of("[a-c]{0,2}"), prop::option::of(".{0,80}"), prop::option::of(".{0,40}")), 0..6),
         complete in any::<bool>(),
     ) {
-        let tools = BTreeMap::from([("t".to_owned(), false)]);
-        let setting = Setting { limits: Limits::default(), tools: &tools };
-        let calls = calls.into_iter().map(|(id, name, arguments)| RawCall { id, name, arguments }).collect();
-        let (memory, effect) = step(Memory::fresh("in"), Event::Replied(Reply { text, calls, complete }), &setting);
+        let piece = Piece::parse(PIECE, "pay.yaml", &tools()).unwrap();
+        let toolbox = Toolbox::default();
+        let pieces = Pieces::default();
+        let house = House { toolbox: &toolbox, pieces: &pieces, submits: None, limits: Limits::default() };
+        let mut scene = Scene::set(house, &piece, &piece.movements[0], &Memory::fresh("in"));
+        scene.tools.insert("t", false);
+        let setting = Setting { limits: Limits::default(), scene: &scene };
+        let calls = calls.into_iter().map(|(id, name, arguments)| RawCall { id, name, arguments, fault: None }).collect();
+        let reply = Reply { text, calls, complete, usage: Usage::default() };
+        let (memory, effect) = step(Memory::fresh("in"), Event::Replied(reply), &setting);
         let read = Memory::read(&memory.write(), "").unwrap();
         prop_assert_eq!(&read, &memory);
         let is_sane = matches!(effect, Effect::AskModel | Effect::Judge { .. } | Effect::Finish(_));
@@ -199,6 +239,10 @@ async fn serve(
 }
 
 async fn endpoint(answers: &[(u16, &str)]) -> (Arc<Endpoint>, ModelClient) {
+    endpoint_of(answers, false).await
+}
+
+async fn endpoint_of(answers: &[(u16, &str)], stream: bool) -> (Arc<Endpoint>, ModelClient) {
     let endpoint = Arc::new(Endpoint::default());
     endpoint
         .answers
@@ -219,6 +263,8 @@ async fn endpoint(answers: &[(u16, &str)]) -> (Arc<Endpoint>, ModelClient) {
         model: "any".to_owned(),
         api_key: Some(Secret::verbatim("sk-test")),
         timeout: Duration::from_secs(20),
+        stream,
+        context: 100_000,
     };
     let patience = Patience {
         pauses: vec![Duration::ZERO; 2],
@@ -276,6 +322,50 @@ async fn the_model_is_asked_in_its_own_form() {
     );
     assert_eq!(body["tools"][0]["function"]["name"], "t");
     assert_eq!((&body["stream"], &body["model"]), (&json!(false), &json!("any")));
+}
+
+const STREAMED: &str = "\
+data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"h\"}}]}\r\n\r\n\
+: a comment\r\n\r\n\
+data: {\"choices\":[{\"index\":0,\"delta\":{\"content\":\"i\"},\"finish_reason\":\"stop\"}]}\r\n\r\n\
+data: {\"choices\":[],\"usage\":{\"prompt_tokens\":7,\"completion_tokens\":3,\"cost\":0.00025}}\r\n\r\n\
+data: [DONE]\r\n\r\n";
+
+#[tokio::test]
+async fn a_stream_is_understood_asked_for_or_not() {
+    for stream in [false, true] {
+        let (endpoint, client) = endpoint_of(&[(200, STREAMED)], stream).await;
+        let reply = client.ask(asks(&[])).await.unwrap();
+        assert_eq!((reply.text.as_deref(), reply.complete), (Some("hi"), true));
+        let usage = (
+            reply.usage.input_tokens,
+            reply.usage.output_tokens,
+            reply.usage.cost_micros,
+        );
+        assert_eq!(usage, (7, 3, 250));
+        let (_, body) = endpoint.requests.lock().unwrap().remove(0);
+        assert_eq!(body["stream"], json!(stream));
+        assert_eq!(body.get("stream_options").is_some(), stream);
+    }
+    // A whole answer to a question for a stream is one too.
+    let (_, client) = endpoint_of(&[(200, SAID)], true).await;
+    assert!(client.ask(asks(&[])).await.unwrap().complete);
+}
+
+#[tokio::test]
+async fn an_endpoint_that_cannot_stream_is_asked_for_whole_answers() {
+    let (endpoint, client) = endpoint_of(&[(400, ""), (200, SAID), (200, SAID)], true).await;
+    for _ in 0..2 {
+        assert!(client.ask(asks(&[])).await.unwrap().complete);
+    }
+    let asked: Vec<_> = endpoint
+        .requests
+        .lock()
+        .unwrap()
+        .iter()
+        .map(|(_, body)| body["stream"].clone())
+        .collect();
+    assert_eq!(asked, [json!(true), json!(false), json!(false)]);
 }
 
 #[tokio::test]

@@ -3,7 +3,7 @@
 use super::control::Control;
 use super::memory::Memory;
 use super::model::{Question, ToolOffer};
-use super::piece::{Movement, Piece};
+use super::scene::Scene;
 use super::tool::Toolbox;
 
 /// How calls are made here, whatever the piece says.
@@ -13,12 +13,8 @@ they had taken a little longer. A refusal is an answer: do not try to get around
 be done, or when you need something from the user, call `complete`.";
 
 /// The question for the next reply.
-pub fn question<'a>(
-    piece: &Piece,
-    movement: &Movement,
-    toolbox: &Toolbox,
-    memory: &'a Memory,
-) -> Question<'a> {
+pub fn question<'a>(scene: &Scene<'_>, toolbox: &Toolbox, memory: &'a Memory) -> Question<'a> {
+    let (piece, movement) = (scene.piece, scene.movement);
     let parts = [
         movement.persona.as_deref(),
         piece.description.as_deref(),
@@ -27,14 +23,14 @@ pub fn question<'a>(
     ];
     let mut tools: Vec<ToolOffer> = toolbox
         .all()
-        .filter(|tool| movement.allows(&tool.name))
+        .filter(|tool| scene.tools.contains_key(tool.name.as_str()))
         .map(|tool| ToolOffer {
             name: tool.name.clone(),
             description: tool.description.clone(),
             parameters: tool.parameters.clone(),
         })
         .collect();
-    tools.extend(Control::ALL.map(Control::offer));
+    tools.extend(Control::ALL.iter().filter_map(|tool| tool.offer(scene)));
     Question {
         system: parts.into_iter().flatten().collect::<Vec<_>>().join("\n\n"),
         history: &memory.history,

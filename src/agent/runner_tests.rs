@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use super::desk::Desk;
 use super::engine::Limits;
 use super::memory::{CallState, Entry, Memory, Past};
-use super::model::{Model, ModelError, Question, RawCall, Reply};
+use super::model::{Model, ModelError, Question, RawCall, Reply, Usage};
 use super::piece::{Movement, Piece, Pieces};
 use super::runner::Runner;
 use super::tool::{Carried, Scripted, Toolbox};
@@ -36,6 +36,7 @@ use crate::gatekeeper::{Gatekeeper, Journal, Parts, People};
 use crate::ids::{ChannelName, ConfirmationId, Ids, JobId, PermitId, SystemIds};
 use crate::job::answer::{Answer, Answered};
 use crate::job::cancel::{By, Cancel, Cancelled};
+use crate::job::family::Family;
 use crate::job::fixture::{Folder, LEASE, World, dana, is_parked, org, roll, token};
 use crate::job::queue::Queue;
 use crate::job::submit::Submit;
@@ -58,6 +59,7 @@ pub(super) fn call(name: &str, arguments: &Value) -> RawCall {
         id: Some(format!("call_{name}_{arguments}")),
         name: Some(name.to_owned()),
         arguments: Some(arguments.to_string()),
+        fault: None,
     }
 }
 
@@ -66,6 +68,7 @@ pub(super) fn calls(calls: Vec<RawCall>) -> Reply {
         text: None,
         calls,
         complete: true,
+        usage: Usage::default(),
     }
 }
 
@@ -76,11 +79,12 @@ pub(super) fn complete(status: &str, result: &str) -> Reply {
     )])
 }
 
-fn words(text: &str) -> Reply {
+pub(super) fn words(text: &str) -> Reply {
     Reply {
         text: Some(text.to_owned()),
         calls: Vec::new(),
         complete: true,
+        usage: Usage::default(),
     }
 }
 
@@ -177,6 +181,7 @@ pub(super) fn piece() -> Piece {
         initial_movement: "start".to_owned(),
         max_movements: 10,
         hooks: None,
+        pieces: Some(BTreeSet::new()),
         movements: vec![Movement {
             name: "start".to_owned(),
             instruction: "Pay what is due.".to_owned(),
@@ -184,6 +189,7 @@ pub(super) fn piece() -> Piece {
             allowed_tools: vec!["t_*".to_owned()],
             rules: Vec::new(),
             default_next: None,
+            max_revisits: None,
         }],
     }
 }
@@ -216,7 +222,7 @@ fn policy(timeout: Duration) -> Policy {
     Policy::compile(&source, &PolicyLimits::default()).unwrap()
 }
 
-fn gatekeeper(store: Store, ids: Arc<dyn Ids>) -> (Gatekeeper, Scribe) {
+pub(super) fn gatekeeper(store: Store, ids: Arc<dyn Ids>) -> (Gatekeeper, Scribe) {
     let (journal, scribe) = Journal::open();
     let registry = Registry::new([Listed {
         name: ChannelName("desk".to_owned()),
@@ -394,7 +400,7 @@ async fn submit(store: &Store, ids: &dyn Ids) -> JobId {
     store.run(submit).await.unwrap().id
 }
 
-fn operator() -> By {
+pub(super) fn operator() -> By {
     By::Operator(dana())
 }
 
@@ -898,6 +904,7 @@ async fn a_run_that_lost_its_job_writes_nothing_and_withdraws_what_it_asked() {
         by: operator(),
         confirmations: Vec::new(),
         parent: None,
+        family: Family::default(),
     });
     assert!(matches!(cancelled, Cancelled::Done(_)));
     let ran = lab.runner.run(job, &Reins::new(Tasks::new())).await;

@@ -106,22 +106,25 @@ fn read_call(raw: &RawCall, id: String, twice: bool, alone: bool, setting: &Sett
     let refused = |why: String| CallState::Done {
         result: format!("error: {why}"),
     };
+    let control = Control::named(&call.tool).filter(|tool| tool.offer(setting.scene).is_some());
     call.state = if twice {
         refused(
             "two calls of your reply had the same id, so they cannot be told apart and neither was carried out"
                 .to_owned(),
         )
+    } else if let Some(fault) = raw.fault {
+        refused(format!("{fault}; the call was not carried out"))
     } else if named.is_none() {
         refused(format!("that is not the name of a tool. {}", available(setting)))
     } else {
         match args {
             Err(why) => refused(why),
-            Ok(args) => match Control::named(&call.tool) {
-                Some(_) if !alone => refused(format!(
+            Ok(args) => match control {
+                Some(tool) if tool.alone() && !alone => refused(format!(
                     "`{}` must be the only call of a reply; make it when you have seen the results of the others",
                     call.tool
                 )),
-                Some(tool) => control::judge(tool, &args),
+                Some(tool) => control::judge(tool, &args, setting.scene),
                 None if setting.may_call(&call.tool) => CallState::Planned,
                 None => refused(format!(
                     "there is no tool `{}` here. {}",
@@ -154,9 +157,10 @@ fn is_sendable(name: &str) -> bool {
 }
 
 fn available(setting: &Setting<'_>) -> String {
-    let names: Vec<&str> = setting
-        .callable()
-        .chain(Control::ALL.iter().map(|tool| tool.name()))
-        .collect();
+    let control = Control::ALL
+        .iter()
+        .filter(|tool| tool.offer(setting.scene).is_some())
+        .map(|tool| tool.name());
+    let names: Vec<&str> = setting.callable().chain(control).collect();
     format!("The tools here are: {}", names.join(", "))
 }

@@ -4,6 +4,7 @@ use crate::agent::Desk;
 use crate::http::v1::job;
 use crate::job::Job;
 use crate::job::answer::Hear;
+use crate::job::view::Activity;
 
 impl job::Desk for Desk {
     fn entrance(&self, piece: &str) -> Option<String> {
@@ -12,6 +13,10 @@ impl job::Desk for Desk {
 
     fn hear(&self) -> Hear {
         self.hear()
+    }
+
+    fn activity(&self, job: &Job) -> Option<Activity> {
+        self.activity(job)
     }
 
     fn question(&self, job: &Job) -> Option<String> {

@@ -81,6 +81,11 @@ impl Api {
             .await
     }
 
+    /// `GET path`, handed on piece by piece as it comes.
+    pub async fn stream(&self, path: &str, mut take: impl FnMut(&[u8])) -> Result<(), ClientError> {
+        self.client.stream(path, &[], |bytes| take(bytes)).await
+    }
+
     /// The first `limit` items of a list, over as many pages as it takes.
     pub async fn list(&self, path: &str, filters: &Filters, limit: usize) -> Result<Listed, Stop> {
         let mut listed = Listed::default();

@@ -46,7 +46,10 @@ fn look(args: &ConfigArgs) -> Findings {
     match Config::load(&args.config, &environment) {
         Ok(Loaded { config, warnings, .. }) => {
             found.warnings = warnings;
-            found.problems = agents::pieces(&config.agent).err().unwrap_or_default();
+            match agents::pieces(&config.agent) {
+                Ok(pieces) => found.warnings.extend(pieces.warnings().iter().cloned()),
+                Err(problems) => found.problems = problems,
+            }
             if let Err(error) = hook::check(&config.hooks) {
                 let complaint = Complaint::new(ProblemKind::BadValue, error.to_string());
                 found

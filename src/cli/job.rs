@@ -12,6 +12,7 @@ use super::api::{Api, Filters, ServerArgs, segment};
 use super::print;
 use super::stop::{Done, Stop};
 use super::table::{Column, table};
+use super::watch;
 use crate::clock::{Clock as _, SystemClock};
 
 /// How often a waiting command looks.
@@ -41,6 +42,11 @@ enum JobCommand {
     /// Show one job
     #[command(after_help = "Examples:\n  gatepost job show job_0198…")]
     Show(Which),
+    /// Watch a job until it has ended; exit code 1 unless it completed
+    #[command(
+        after_help = "Examples:\n  gatepost job watch job_0198…\n  gatepost job watch job_0198… --json"
+    )]
+    Watch(Which),
     /// Answer what a job waits for: a question of its agent, or whether an interrupted call was done
     #[command(
         after_help = "Examples:\n  gatepost job answer job_0198… 'use the second account'\n  gatepost job answer job_0198… done"
@@ -116,6 +122,7 @@ pub async fn run(args: JobArgs, as_json: bool) -> Done {
             tell(&job, as_json);
             Ok(())
         }
+        JobCommand::Watch(Which { id }) => watch::run(&api, &id, as_json).await,
         JobCommand::Answer(AnswerArgs { id, answer }) => {
             let path = format!("/api/jobs/{}/answer", segment(&id)?);
             let job = api.post(&path, &json!({ "answer": answer })).await?;
@@ -206,7 +213,7 @@ pub fn has_ended(job: &Value) -> bool {
     )
 }
 
-fn state(job: &Value) -> String {
+pub(super) fn state(job: &Value) -> String {
     let status = print::text(job, "status");
     match job["wait_reason"].as_str() {
         Some(reason) => format!("{status} ({})", print::foreign(reason)),

@@ -27,6 +27,7 @@ mod schema;
 mod serve;
 mod stop;
 mod table;
+mod watch;
 
 pub use api::ServerArgs;
 

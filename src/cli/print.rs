@@ -13,6 +13,24 @@ pub fn line(text: &str) {
     drop(writeln!(out, "{text}"));
 }
 
+/// Whether what stands on stdout can be written over.
+pub fn is_live() -> bool {
+    std::io::stdout().is_terminal()
+}
+
+/// Lines on stdout over the `above` lines that were written last.
+pub fn over(above: usize, lines: &[String]) {
+    let mut out = std::io::stdout().lock();
+    if above > 0 {
+        // ECMA-48: up to the first of them, and clear from there.
+        drop(write!(out, "\u{1b}[{above}F\u{1b}[J"));
+    }
+    for line in lines {
+        drop(writeln!(out, "{line}"));
+    }
+    drop(out.flush());
+}
+
 /// A message on stderr, under the program's name.
 pub fn error(text: &str) {
     note(&format!("gatepost: {text}"));

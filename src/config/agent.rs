@@ -37,6 +37,10 @@ pub struct ModelConfig {
     pub api_key: Option<Secret>,
     /// How long one answer may take.
     pub timeout: Duration,
+    /// Whether answers are asked for as a stream.
+    pub stream: bool,
+    /// About how many tokens of conversation are sent at most; more of it is compacted.
+    pub context: u32,
 }
 
 /// A tool, or a server of tools.
@@ -132,6 +136,7 @@ const CONTROL_FLOW: [&str; 6] = [
     "browser_login",
 ];
 const TOOL_TIMEOUT: Duration = Duration::from_mins(1);
+const CONTEXT: u32 = 100_000;
 const MODEL_TIMEOUT: Duration = Duration::from_mins(5);
 
 impl AgentConfig {
@@ -163,12 +168,18 @@ impl ModelConfig {
         let timeout = map
             .optional("timeout")
             .map_or(Some(MODEL_TIMEOUT), |timeout| decode_timeout(&timeout));
+        let stream = decode_flag(&mut map, "stream");
+        let context = map
+            .optional("context_tokens")
+            .map_or(Some(CONTEXT), |number| number.integer(1_000, 10_000_000));
         map.finish();
         Some(Self {
             base_url: base_url?,
             model: model?,
             api_key: api_key?,
             timeout: timeout?,
+            stream: stream?,
+            context: context?,
         })
     }
 }

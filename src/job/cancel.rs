@@ -5,6 +5,7 @@ use crate::ids::{ConfirmationId, JobId, OperatorId, Org, TokenName};
 use crate::storage::{Touches, Transaction, Workspace};
 
 use super::end::end;
+use super::family::Family;
 use super::{Job, JobState, JobStatus};
 
 /// Who acts on a job from outside.
@@ -47,6 +48,8 @@ pub struct Cancel {
     pub confirmations: Vec<ConfirmationId>,
     /// The job's parent as it was read before.
     pub parent: Option<JobId>,
+    /// What is below it, as it was read before; it is cancelled too.
+    pub family: Family,
 }
 
 /// What came of it.
@@ -69,6 +72,7 @@ impl Transaction for Cancel {
     fn touches(&self, touches: &mut Touches) {
         touches.jobs.insert(self.job.clone());
         touches.jobs.extend(self.parent.clone());
+        self.family.touches(touches);
         touches.confirmations.extend(self.confirmations.iter().cloned());
     }
 
@@ -88,6 +92,7 @@ impl Transaction for Cancel {
             .confirmations
             .iter()
             .any(|id| !self.confirmations.contains(id))
+            || !self.family.is_whole(workspace, job)
         {
             return Cancelled::Moved;
         }

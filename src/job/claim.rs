@@ -46,6 +46,8 @@ pub struct Spent {
     pub confirmations: Vec<ConfirmationId>,
     /// The job that waits for it.
     pub parent: Option<JobId>,
+    /// What it began.
+    pub children: Vec<JobId>,
 }
 
 impl Transaction for Claim {
@@ -72,6 +74,7 @@ impl Transaction for Claim {
                     id: job.id.clone(),
                     confirmations: job.confirmations.clone(),
                     parent: job.parent.clone(),
+                    children: job.children.clone(),
                 });
                 continue;
             }

@@ -1,5 +1,5 @@
 //! The one way out: whatever ends a job passes through here, and with the state go its audit event, the withdrawal of its open
-//! requests and the wake-up of the job that waits for it.
+//! requests, the end of its sub-tasks and the wake-up of the job that waits for it.
 
 use crate::audit::{Actor, Draft, Opening};
 use crate::confirmation::{State, expire, settle::settle};
@@ -28,7 +28,7 @@ pub(super) fn end(
     let Some(job) = workspace.job(id).filter(|job| !job.state.status().is_final()) else {
         return false;
     };
-    let (org, parent) = (job.org.clone(), job.parent.clone());
+    let (org, parent, children) = (job.org.clone(), job.parent.clone(), job.children.clone());
     workspace.change_job(id, |job| {
         job.state = state;
         job.fence += 1;
@@ -51,6 +51,14 @@ pub(super) fn end(
     }
     if let Some(parent) = parent {
         wake::subtask_ended(workspace, &parent, id);
+    }
+    // Nobody is left whom a sub-task could report to. The depth of families is bounded where they are made.
+    for child in children {
+        let requests = workspace
+            .job(&child)
+            .map(|child| child.confirmations.clone())
+            .unwrap_or_default();
+        end(workspace, &child, JobState::Cancelled, actor, &requests, None);
     }
     true
 }

@@ -6,6 +6,7 @@ use crate::storage::{Touches, Transaction, Workspace};
 
 use super::JobState;
 use super::end::end;
+use super::family::Family;
 use super::hold::{Hold, LostLease};
 use super::save::Remembered;
 
@@ -44,6 +45,8 @@ pub struct Finish {
     pub confirmations: Vec<ConfirmationId>,
     /// The job that waits for it.
     pub parent: Option<JobId>,
+    /// What is below it, and ends with it.
+    pub family: Family,
 }
 
 impl Transaction for Finish {
@@ -53,6 +56,7 @@ impl Transaction for Finish {
     fn touches(&self, touches: &mut Touches) {
         touches.jobs.insert(self.hold.job.clone());
         touches.jobs.extend(self.parent.clone());
+        self.family.touches(touches);
         if let Some(remembered) = &self.remembered {
             remembered.touches(&self.hold, touches);
         }

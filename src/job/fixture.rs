@@ -335,6 +335,11 @@ impl World {
             .collect()
     }
 
+    /// All events, in order.
+    pub(crate) fn events(&self) -> Vec<Sealed> {
+        self.rows().events.clone()
+    }
+
     pub(crate) fn count(&self, kind: &str) -> usize {
         self.kinds().iter().filter(|k| *k == kind).count()
     }

@@ -19,6 +19,8 @@ impl Transaction for GiveUp {
     fn touches(&self, touches: &mut Touches) {
         touches.jobs.insert(self.0.id.clone());
         touches.jobs.extend(self.0.parent.clone());
+        // Their own sub-tasks end when a worker takes them.
+        touches.jobs.extend(self.0.children.iter().cloned());
         touches.confirmations.extend(self.0.confirmations.iter().cloned());
     }
 

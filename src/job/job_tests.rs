@@ -10,6 +10,7 @@ use super::answer::{Answer, Answered, NoQuestion, Reply};
 use super::begin_call::{BeginCall, NotBegun, Right};
 use super::cancel::{By, Cancel, Cancelled};
 use super::claim::{Claim, MAX_ATTEMPTS};
+use super::family::Family;
 use super::finish::{Ending, Finish};
 use super::finish_call::{FinishCall, Ran};
 use super::fixture::{LEASE, TIMEOUT, World, any_id, dana, is_parked, org, roll, token};
@@ -79,6 +80,7 @@ fn cancel(world: &World, id: &JobId) -> Cancel {
         by: By::Token(token()),
         confirmations: job.confirmations,
         parent: job.parent,
+        family: Family::default(),
     }
 }
 
@@ -157,6 +159,7 @@ fn an_expired_lease_is_reclaimed_and_the_old_worker_is_fenced_off() {
         remembered: None,
         confirmations: Vec::new(),
         parent: None,
+        family: Family::default(),
     };
     assert_eq!(world.run(&finish), Err(LostLease));
     let begin = BeginCall {

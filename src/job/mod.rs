@@ -1,7 +1,7 @@
 //! The job: a durable agent run. Queued, running under a lease, parked as a row, or ended.
 //!
 //! This room is pure but for [`queue`] and [`worker`], which run what they claim. Each
-//! moment is a file with one transaction: [`submit`], [`claim`], [`heartbeat`], [`save`], [`begin_call`], [`finish_call`],
+//! moment is a file with one transaction: [`submit`], [`spawn`], [`claim`], [`heartbeat`], [`save`], [`begin_call`], [`finish_call`],
 //! [`park`], [`release`], [`finish`], [`give_up`], [`cancel`], [`answer`], [`reconcile`]; [`wake`] is a part of others.
 //! It must not know SQL, platforms or the web, nor read the memory of a run: that is the agent room's.
 
@@ -15,6 +15,7 @@ pub mod begin_call;
 pub mod cancel;
 pub mod claim;
 mod end;
+pub mod family;
 pub mod finish;
 pub mod finish_call;
 pub mod give_up;
@@ -25,6 +26,7 @@ pub mod queue;
 pub mod reconcile;
 pub mod release;
 pub mod save;
+pub mod spawn;
 pub mod submit;
 pub mod view;
 pub mod wake;
@@ -265,6 +267,8 @@ pub struct Job {
     pub movement: String,
     /// Requests and sub-tasks that it still waits for; empty unless parked.
     pub waiting_on: Vec<String>,
+    /// The sub-tasks that it began, in order.
+    pub children: Vec<JobId>,
     /// The requests of its current turn, for people who look.
     pub confirmations: Vec<crate::ids::ConfirmationId>,
     /// The engine's own memory (conversation, calls of the turn): JSON that only the agent room reads.

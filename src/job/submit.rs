@@ -46,6 +46,13 @@ impl Transaction for Submit {
     }
 
     fn apply(&self, workspace: &mut Workspace) -> Job {
+        self.begin(workspace, "{}")
+    }
+}
+
+impl Submit {
+    /// The job is there, with this memory.
+    pub(super) fn begin(&self, workspace: &mut Workspace, memory: &str) -> Job {
         let now = workspace.now();
         let job = Job {
             id: self.id.clone(),
@@ -62,7 +69,8 @@ impl Transaction for Submit {
             movement: self.movement.clone(),
             waiting_on: Vec::new(),
             confirmations: Vec::new(),
-            memory: "{}".to_owned(),
+            children: Vec::new(),
+            memory: memory.to_owned(),
             priority: self.priority,
             attempts: 0,
             run_at: now,

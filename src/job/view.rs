@@ -5,6 +5,43 @@ use serde::Serialize;
 use super::{Job, JobState};
 use crate::clock::rfc3339;
 
+/// What goes on in a run: counts and words, nothing that was said and no argument.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct Activity {
+    /// Replies of the model so far.
+    pub replies: u32,
+    /// Movements entered so far, the first included.
+    pub movements: u32,
+    /// Requests to people so far.
+    pub requests: u32,
+    /// How often an older part of the conversation was left out.
+    pub compactions: u32,
+    /// Tokens that were asked.
+    pub input_tokens: u64,
+    /// Those of them that the endpoint had in its cache.
+    pub cached_tokens: u64,
+    /// Tokens that were answered.
+    pub output_tokens: u64,
+    /// What the endpoint charged, in millionths of its unit.
+    pub cost_micros: u64,
+    /// The calls of the turn, in order.
+    pub calls: Vec<CallView>,
+}
+
+/// A call of the turn.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub struct CallView {
+    /// Its id.
+    pub id: String,
+    /// The tool's name.
+    pub tool: String,
+    /// How far it came.
+    pub state: &'static str,
+    /// The request that decides on it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub confirmation_id: Option<String>,
+}
+
 /// See the module.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 pub struct JobView {
@@ -19,6 +56,9 @@ pub struct JobView {
     /// What it asks its user; filled by the agent room, which reads memories.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub question: Option<String>,
+    /// What goes on in it; filled by the agent room, for one job at a time.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub activity: Option<Activity>,
     /// The movement it is in.
     pub movement: String,
     /// Where it goes on after its wait.
@@ -27,6 +67,8 @@ pub struct JobView {
     pub confirmation_ids: Vec<String>,
     /// The job that spawned it.
     pub parent_id: Option<String>,
+    /// The sub-tasks that it began, in order.
+    pub subtask_ids: Vec<String>,
     /// What it handed over, or why it was aborted.
     pub result: Option<String>,
     /// By what fault it ended.
@@ -50,9 +92,11 @@ impl From<&Job> for JobView {
             status: job.state.status().as_str(),
             wait_reason: job.state.wait_reason().map(super::WaitReason::as_str),
             question: None,
+            activity: None,
             movement: job.movement.clone(),
             resume_movement: job.state.resume_movement().map(str::to_owned),
             confirmation_ids: job.confirmations.iter().map(ToString::to_string).collect(),
+            subtask_ids: job.children.iter().map(ToString::to_string).collect(),
             parent_id: job.parent.as_ref().map(ToString::to_string),
             result,
             error,

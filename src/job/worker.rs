@@ -9,6 +9,7 @@ use futures_util::FutureExt as _;
 use tracing::{error, info, warn};
 
 use super::claim::MAX_ATTEMPTS;
+use super::family::Family;
 use super::finish::{Ending, Finish};
 use super::heartbeat::Heartbeat;
 use super::release::{Because, Release};
@@ -135,8 +136,16 @@ async fn fail(store: &Store, hold: &Hold, why: String) {
         let pause = if now.attempts <= 1 { PAUSES[0] } else { PAUSES[1] };
         return release(store, hold, Because::Failed { pause }).await;
     }
+    let family = match Family::of(store.read(), &now).await {
+        Ok(family) => family,
+        Err(error) => {
+            warn!(job = %hold.job, %error, "what a failed run began could not be read");
+            Family::default()
+        }
+    };
     let finish = Finish {
         hold: hold.clone(),
+        family,
         ending: Ending::Failed { error: why },
         said: None,
         remembered: None,

@@ -1,13 +1,19 @@
-//! A small client for one OpenAI-compatible endpoint: whole answers, bounded time, bounded size, bounded repetition.
+//! A small client for one OpenAI-compatible endpoint: answers whole or streamed, bounded time, bounded size, bounded
+//! repetition. (Why not a client crate: those that there are repair or drop what an endpoint sends, and a gate must see it.)
+//!
+//! Whether an answer is streamed is asked for by the configuration and judged by what comes: an endpoint that streams unasked
+//! is understood, and one that refuses to stream is asked for whole answers from then on.
 
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use async_trait::async_trait;
 use reqwest::StatusCode;
-use reqwest::header::{AUTHORIZATION, HeaderValue, RETRY_AFTER};
+use reqwest::header::{AUTHORIZATION, CONTENT_TYPE, HeaderValue, RETRY_AFTER};
 use tracing::{debug, warn};
 use url::Url;
 
+use super::stream::Collector;
 use super::wire::{Request, Response};
 use super::{Model, ModelError, Question, Reply};
 use crate::config::agent::ModelConfig;
@@ -40,6 +46,7 @@ pub struct ModelClient {
     key: Option<HeaderValue>,
     timeout: Duration,
     patience: Patience,
+    stream: AtomicBool,
 }
 
 /// The configuration of the model cannot be used.
@@ -77,6 +84,7 @@ impl ModelClient {
             key,
             timeout: config.timeout,
             patience,
+            stream: AtomicBool::new(config.stream),
         })
     }
 
@@ -85,7 +93,7 @@ impl ModelClient {
             .http
             .post(self.url.clone())
             .timeout(self.timeout)
-            .header(reqwest::header::CONTENT_TYPE, "application/json")
+            .header(CONTENT_TYPE, "application/json")
             .body(body.to_vec());
         if let Some(key) = &self.key {
             request = request.header(AUTHORIZATION, key.clone());
@@ -113,6 +121,14 @@ impl ModelClient {
                 Fault::Lasting(ModelError::Refused(text))
             });
         }
+        let is_stream = response
+            .headers()
+            .get(CONTENT_TYPE)
+            .and_then(|value| value.to_str().ok())
+            .is_some_and(|value| value.trim_start().starts_with("text/event-stream"));
+        if is_stream {
+            return collect(response).await;
+        }
         let mut answer = Vec::new();
         while let Some(chunk) = response
             .chunk()
@@ -124,6 +140,13 @@ impl ModelClient {
                 return Err(Fault::Lasting(ModelError::Unreadable(text)));
             }
             answer.extend_from_slice(&chunk);
+        }
+        if answer.trim_ascii_start().starts_with(b"data:") {
+            let mut collector = Collector::default();
+            return match collector.take(&answer) {
+                Ok(()) => Ok(collector.into_reply()),
+                Err(bad) => Err(Fault::passing(bad.as_str().to_owned())),
+            };
         }
         let read = serde_json::from_slice::<Response>(&answer).map_err(|error| {
             format!(
@@ -138,6 +161,27 @@ impl ModelClient {
             Err(text) => Err(Fault::passing(text)),
         }
     }
+}
+
+/// Puts a streamed answer together while it comes.
+async fn collect(mut response: reqwest::Response) -> Result<Reply, Fault> {
+    let mut collector = Collector::default();
+    let mut length = 0_usize;
+    while let Some(chunk) = response
+        .chunk()
+        .await
+        .map_err(|error| Fault::passing(why(&error)))?
+    {
+        length = length.saturating_add(chunk.len());
+        if length > MAX_ANSWER {
+            let text = format!("it is longer than {MAX_ANSWER} bytes");
+            return Err(Fault::Lasting(ModelError::Unreadable(text)));
+        }
+        collector
+            .take(&chunk)
+            .map_err(|bad| Fault::passing(bad.as_str().to_owned()))?;
+    }
+    Ok(collector.into_reply())
 }
 
 enum Fault {
@@ -166,8 +210,11 @@ fn why(error: &reqwest::Error) -> String {
 #[async_trait]
 impl Model for ModelClient {
     async fn ask(&self, question: Question<'_>) -> Result<Reply, ModelError> {
-        let body = serde_json::to_vec(&Request::of(&self.model, &question))
-            .map_err(|_| ModelError::Refused("the question cannot be written as JSON".to_owned()))?;
+        let write = |stream| {
+            serde_json::to_vec(&Request::of(&self.model, &question, stream))
+                .map_err(|_| ModelError::Refused("the question cannot be written as JSON".to_owned()))
+        };
+        let mut body = write(self.stream.load(Ordering::Relaxed))?;
         let mut pauses = self.patience.pauses.iter();
         loop {
             let (text, asked_for) = match self.once(&body).await {
@@ -178,6 +225,13 @@ impl Model for ModelClient {
                         "the model answered"
                     );
                     return Ok(reply);
+                }
+                Err(Fault::Lasting(ModelError::Refused(text)))
+                    if self.stream.swap(false, Ordering::Relaxed) =>
+                {
+                    warn!(%text, "the model refused to stream; it is asked for whole answers from now on");
+                    body = write(false)?;
+                    continue;
                 }
                 Err(Fault::Lasting(error)) => return Err(error),
                 Err(Fault::Passing { text, pause }) => (text, pause),

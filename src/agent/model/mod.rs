@@ -2,11 +2,13 @@
 //! test scripts one.
 
 use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::memory::Entry;
 
 pub mod client;
+pub(super) mod stream;
 mod wire;
 
 /// One question to the model.
@@ -40,6 +42,34 @@ pub struct Reply {
     pub calls: Vec<RawCall>,
     /// Whether it came to its own end. A reply that was cut off or filtered is never acted upon.
     pub complete: bool,
+    /// What the endpoint says that it cost.
+    pub usage: Usage,
+}
+
+/// What replies cost, as the endpoint counts it; 0 where it says nothing.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
+pub struct Usage {
+    /// Tokens of what was asked.
+    pub input_tokens: u64,
+    /// Those of them that were read from the endpoint's cache.
+    pub cached_tokens: u64,
+    /// Tokens of what was answered.
+    pub output_tokens: u64,
+    /// What the endpoint charged, in millionths of its unit (`usage.cost`).
+    pub cost_micros: u64,
+}
+
+impl Usage {
+    /// Both together.
+    #[must_use]
+    pub const fn plus(self, more: Self) -> Self {
+        Self {
+            input_tokens: self.input_tokens.saturating_add(more.input_tokens),
+            cached_tokens: self.cached_tokens.saturating_add(more.cached_tokens),
+            output_tokens: self.output_tokens.saturating_add(more.output_tokens),
+            cost_micros: self.cost_micros.saturating_add(more.cost_micros),
+        }
+    }
 }
 
 /// A call as the model spelled it.
@@ -51,6 +81,8 @@ pub struct RawCall {
     pub name: Option<String>,
     /// The arguments, as text.
     pub arguments: Option<String>,
+    /// Why it cannot be told what this call is; such a call is never made.
+    pub fault: Option<&'static str>,
 }
 
 /// The model could not be asked. The texts hold neither the key nor what was said.

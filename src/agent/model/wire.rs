@@ -4,7 +4,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use serde_json::value::RawValue;
 
-use super::{Question, RawCall, Reply, ToolOffer};
+use super::{Question, RawCall, Reply, ToolOffer, Usage};
 use crate::agent::memory::Entry;
 
 /// A request.
@@ -15,6 +15,13 @@ pub(super) struct Request<'a> {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     tools: Vec<Tool<'a>>,
     stream: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    stream_options: Option<StreamOptions>,
+}
+
+#[derive(Serialize)]
+struct StreamOptions {
+    include_usage: bool,
 }
 
 #[derive(Serialize)]
@@ -67,7 +74,7 @@ struct Offer<'a> {
 }
 
 impl<'a> Request<'a> {
-    pub(super) fn of(model: &'a str, question: &'a Question<'a>) -> Self {
+    pub(super) fn of(model: &'a str, question: &'a Question<'a>, stream: bool) -> Self {
         let mut messages = vec![Message::System {
             content: &question.system,
         }];
@@ -108,7 +115,8 @@ impl<'a> Request<'a> {
             model,
             messages,
             tools: question.tools.iter().map(tool).collect(),
-            stream: false,
+            stream,
+            stream_options: stream.then_some(StreamOptions { include_usage: true }),
         }
     }
 }
@@ -117,6 +125,44 @@ impl<'a> Request<'a> {
 #[derive(Deserialize)]
 pub(super) struct Response {
     choices: Vec<Choice>,
+    usage: Option<Spent>,
+}
+
+/// What an endpoint says that it cost.
+#[derive(Deserialize)]
+pub(super) struct Spent {
+    prompt_tokens: Option<u64>,
+    completion_tokens: Option<u64>,
+    prompt_tokens_details: Option<SpentDetails>,
+    cost: Option<f64>,
+}
+
+#[derive(Deserialize)]
+struct SpentDetails {
+    cached_tokens: Option<u64>,
+}
+
+impl Spent {
+    pub(super) fn into_usage(self) -> Usage {
+        Usage {
+            input_tokens: self.prompt_tokens.unwrap_or(0),
+            cached_tokens: self
+                .prompt_tokens_details
+                .and_then(|details| details.cached_tokens)
+                .unwrap_or(0),
+            output_tokens: self.completion_tokens.unwrap_or(0),
+            cost_micros: self.cost.map_or(0, micros),
+        }
+    }
+}
+
+/// An amount in millionths; senseless ones are none.
+fn micros(amount: f64) -> u64 {
+    let micros = (amount * 1e6).round();
+    if !(0.0..1e15).contains(&micros) {
+        return 0;
+    }
+    format!("{micros:.0}").parse().unwrap_or(0)
 }
 
 #[derive(Deserialize)]
@@ -146,6 +192,7 @@ struct WantedFunction {
 impl Response {
     /// The first choice; others are not asked for.
     pub(super) fn into_reply(self) -> Option<Reply> {
+        let usage = self.usage.map(Spent::into_usage).unwrap_or_default();
         let Choice {
             message,
             finish_reason,
@@ -159,12 +206,23 @@ impl Response {
                 .into_iter()
                 .map(Wanted::into_call)
                 .collect(),
-            // `length`, `content_filter` and whatever else is not a proper end: what came may be half of what was meant.
-            complete: matches!(
-                finish_reason.as_deref(),
-                Some("stop" | "tool_calls" | "function_call")
-            ),
+            complete: is_proper_end(finish_reason.as_deref()),
+            usage,
         })
+    }
+}
+
+/// `length`, `content_filter` and whatever else is no proper end: what came may be half of what was meant.
+pub(super) fn is_proper_end(reason: Option<&str>) -> bool {
+    matches!(reason, Some("stop" | "tool_calls" | "function_call"))
+}
+
+/// A call's id, however it is spelled.
+pub(super) fn call_id(id: Option<Value>) -> Option<String> {
+    match id {
+        Some(Value::String(id)) => Some(id),
+        Some(Value::Number(id)) => Some(id.to_string()),
+        _ => None,
     }
 }
 
@@ -172,11 +230,7 @@ impl Wanted {
     fn into_call(self) -> RawCall {
         let function = self.function.unwrap_or_default();
         RawCall {
-            id: match self.id {
-                Some(Value::String(id)) => Some(id),
-                Some(Value::Number(id)) => Some(id.to_string()),
-                _ => None,
-            },
+            id: call_id(self.id),
             name: function.name,
             // Arguments are the text of an object, as a string. What is no such string (the object itself, a string with half
             // of a surrogate pair) stays as it was spelled, to be read or refused by the same rule as any other.
@@ -185,12 +239,13 @@ impl Wanted {
                 .map(|raw| raw.get().to_owned())
                 .filter(|raw| raw != "null")
                 .map(|raw| serde_json::from_str::<String>(&raw).unwrap_or(raw)),
+            fault: None,
         }
     }
 }
 
 /// Text, or the text parts of a list of parts.
-fn words(content: Value) -> Option<String> {
+pub(super) fn words(content: Value) -> Option<String> {
     match content {
         Value::String(text) => Some(text),
         Value::Array(parts) => Some(

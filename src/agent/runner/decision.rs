@@ -2,6 +2,7 @@
 
 use super::{Halt, Session, Stored, Then, denial, denied};
 use crate::agent::engine::Event;
+use crate::agent::sentinel::{LeadsTo, Sentinel};
 use crate::confirmation::consume::NotGranted;
 use crate::confirmation::{Dossier, Permit, State, Status};
 use crate::gate::DenyReason;
@@ -13,7 +14,11 @@ use crate::job::{LostLease, WaitReason};
 
 impl Session<'_> {
     /// Looks at the decisions. While one is open the job parks, and parking looks again under the requests' locks.
-    pub(super) async fn look(&mut self, waiting: &[(usize, ConfirmationId)]) -> Result<Then, Halt> {
+    pub(super) async fn look(
+        &mut self,
+        waiting: &[(usize, ConfirmationId)],
+        sentinel: Sentinel,
+    ) -> Result<Then, Halt> {
         let mut dossiers = Vec::with_capacity(waiting.len());
         for (_, id) in waiting {
             dossiers.push(self.store().read().dossier(id).await?);
@@ -21,10 +26,13 @@ impl Session<'_> {
         let is_open = |dossier: &Dossier| dossier.confirmation.state.status() == Status::Pending;
         if dossiers.iter().flatten().any(is_open) {
             let until = Until::Decided {
-                reason: WaitReason::ToolApproval,
+                reason: match sentinel.leads_to() {
+                    LeadsTo::People(reason) => reason,
+                    LeadsTo::End | LeadsTo::Subtasks => WaitReason::ToolApproval,
+                },
                 requests: waiting.iter().map(|(_, id)| id.clone()).collect(),
             };
-            return self.park(until, None).await;
+            return self.park(until, None, None).await;
         }
         let Some(((at, id), dossier)) = waiting.first().zip(dossiers.into_iter().next()) else {
             return Ok(Then::Rest(Ran::Failed("the run waits for nothing".to_owned())));

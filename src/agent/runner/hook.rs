@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 use super::{Halt, Session, Then, denial, denied};
 use crate::agent::engine::{self, Event};
 use crate::agent::memory::{Entry, Past};
-use crate::agent::model::{ModelError, Question, RawCall, Reply, ToolOffer};
+use crate::agent::model::{ModelError, Question, RawCall, Reply, ToolOffer, Usage};
 use crate::agent::tool::Carried;
 use crate::gate::{Arguments, DenyReason, Digest, ToolName};
 use crate::hook::{
@@ -97,6 +97,8 @@ impl Session<'_> {
             Err(halt) => return Asked::Halt(halt),
         };
         let failed = Mutex::new(None);
+        // What hooks do not see: what the reply cost, and which of its calls cannot be told from another.
+        let beside = Mutex::new((Usage::default(), Vec::new()));
         let asked = hooks
             .around_model(&context, request, |request| {
                 Box::pin(async {
@@ -110,7 +112,14 @@ impl Session<'_> {
                         .model
                         .ask(question)
                         .await
-                        .map(model_reply)
+                        .map(|reply| {
+                            let mut beside = beside.lock().unwrap_or_else(PoisonError::into_inner);
+                            beside.0 = beside.0.plus(reply.usage);
+                            beside
+                                .1
+                                .extend(reply.calls.iter().filter(|call| call.fault.is_some()).cloned());
+                            model_reply(reply)
+                        })
                         .map_err(|error| {
                             *failed.lock().unwrap_or_else(PoisonError::into_inner) = Some(error);
                             HookError::Inner("the model did not answer".to_owned())
@@ -134,7 +143,10 @@ impl Session<'_> {
             }
         };
         match hooks.after_model(&context, reply).await {
-            Ok(changed) => Asked::Reply(raw_reply(changed)),
+            Ok(changed) => {
+                let (usage, void) = beside.into_inner().unwrap_or_else(PoisonError::into_inner);
+                Asked::Reply(raw_reply(changed, usage, &void))
+            }
             Err(halt) => Asked::Halt(halt),
         }
     }
@@ -356,18 +368,29 @@ fn model_reply(reply: Reply) -> ModelReply {
     }
 }
 
-fn raw_reply(reply: ModelReply) -> Reply {
+/// What a hook made of a call that was void from the start stays void.
+fn raw_reply(reply: ModelReply, usage: Usage, void: &[RawCall]) -> Reply {
+    let fault = |call: &WantedCall| {
+        void.iter()
+            .find(|void| {
+                (void.id.is_some() && void.id == call.id)
+                    || (void.name == call.name && void.arguments == call.arguments)
+            })
+            .and_then(|void| void.fault)
+    };
     Reply {
         text: reply.text,
         calls: reply
             .calls
             .into_iter()
             .map(|call| RawCall {
+                fault: fault(&call),
                 id: call.id,
                 name: call.name,
                 arguments: call.arguments,
             })
             .collect(),
         complete: reply.complete,
+        usage,
     }
 }

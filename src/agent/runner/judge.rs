@@ -1,6 +1,7 @@
 //! Asking the gate about a call: it may begin, people are asked, or it must not run.
 
 use super::{Halt, Session, Stored, Then, denial, denied, read};
+use crate::agent::control::Control;
 use crate::agent::engine::Event;
 use crate::audit::{Actor, Draft};
 use crate::confirmation::Dossier;
@@ -14,10 +15,19 @@ impl Session<'_> {
     pub(super) async fn judge(&mut self, at: usize) -> Result<Then, Halt> {
         // The reply must be on record before anybody is asked about a call of it.
         self.save().await?;
-        let Some((call, tool)) = self
+        let must_confirm = |tool: &str| {
+            // Asking for a tool is a question to people, whatever policy says of other calls.
+            (Control::named(tool) == Some(Control::RequestTool))
+                .then_some(true)
+                .or_else(|| {
+                    let tool = self.runner.toolbox.get(tool)?;
+                    Some(tool.requires_confirmation)
+                })
+        };
+        let Some((call, tool_requires_confirmation)) = self
             .memory
             .call(at)
-            .and_then(|call| Some((call, self.runner.toolbox.get(&call.tool)?)))
+            .and_then(|call| Some((call, must_confirm(&call.tool)?)))
         else {
             let told = "error: there is no such tool".to_owned();
             return Ok(denied(at, DenyReason::DeniedByRule, told));
@@ -26,7 +36,7 @@ impl Session<'_> {
             let reason = DenyReason::InvalidArguments;
             return Ok(denied(at, reason, denial(reason, "")));
         };
-        let (id, tool_requires_confirmation) = (call.id.clone(), tool.requires_confirmation);
+        let id = call.id.clone();
         let judged = match self
             .ask_hooks(at, &id, name, args, tool_requires_confirmation)
             .await?

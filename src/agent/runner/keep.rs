@@ -3,17 +3,25 @@
 use tracing::warn;
 
 use super::{Halt, Session, Then};
+use crate::job::Job;
+use crate::job::family::Family;
 use crate::job::finish::{Ending, Finish};
 use crate::job::park::{Park, Parked, Until};
 use crate::job::save::{Remembered, Save};
 use crate::job::worker::Ran;
 
 impl Session<'_> {
-    pub(super) async fn park(&mut self, until: Until, asks: Option<String>) -> Result<Then, Halt> {
+    /// Parks; the run goes on in the movement `resume`, or where it is.
+    pub(super) async fn park(
+        &mut self,
+        until: Until,
+        resume: Option<&str>,
+        asks: Option<String>,
+    ) -> Result<Then, Halt> {
         let park = Park {
             hold: self.hold.clone(),
             until,
-            resume_movement: self.job.movement.clone(),
+            resume_movement: resume.unwrap_or(&self.job.movement).to_owned(),
             remembered: self.remembered(),
             asks: self.runner.gatekeeper.text(asks.as_deref()),
         };
@@ -30,7 +38,9 @@ impl Session<'_> {
             Ending::Completed { result } | Ending::Aborted { result } => result,
             Ending::Failed { error } => error,
         };
+        let family = Family::of(self.store().read(), &self.job_now()).await?;
         let finish = Finish {
+            family,
             hold: self.hold.clone(),
             said: self.runner.gatekeeper.text(Some(text)),
             ending,
@@ -40,6 +50,14 @@ impl Session<'_> {
         };
         self.store().run(finish).await??;
         Ok(Then::Rest(Ran::Done))
+    }
+
+    /// The job as this run knows it: its sub-tasks are in the memory first.
+    fn job_now(&self) -> Job {
+        Job {
+            children: self.children(),
+            ..self.job.clone()
+        }
     }
 
     pub(super) async fn save(&mut self) -> Result<(), Halt> {

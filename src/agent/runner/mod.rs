@@ -1,7 +1,7 @@
 //! The runner: does what the engine says, for one claimed job, under its lease. Before anything with an effect begins, the
 //! memory that says so is committed.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -12,6 +12,8 @@ use super::memory::Memory;
 use super::model::{Model, ModelError};
 use super::piece::{Movement, Piece, Pieces};
 use super::prompt;
+use super::scene::{House, Scene};
+use super::sentinel::LeadsTo;
 use super::tool::{Toolbox, told};
 use crate::audit::Opening;
 use crate::config::hook::HookDefaults;
@@ -20,13 +22,16 @@ use crate::gate::json::ReadLimits;
 use crate::gate::{Arguments, DenyReason, Digest, ToolName};
 use crate::gatekeeper::{Caller, Gatekeeper};
 use crate::hook::{EventKind, Hooks, Outside, Severity};
-use crate::ids::ConfirmationId;
+use crate::ids::{ConfirmationId, TokenName};
 use crate::job::begin_call::Right;
+use crate::job::cancel::{By, Cancel, Cancelled};
+use crate::job::family::Family;
 use crate::job::finish::{Ending, Finish};
 use crate::job::finish_call;
 use crate::job::park::Until;
+use crate::job::spawn::Newborn;
 use crate::job::worker::{Ran, Reins, Run};
-use crate::job::{Hold, Job, LostLease, WaitReason};
+use crate::job::{Hold, Job, LostLease};
 use crate::storage::{Store, StoreError};
 
 mod decision;
@@ -34,6 +39,7 @@ mod hook;
 mod judge;
 mod keep;
 mod send;
+mod subtask;
 
 #[cfg(test)]
 mod hook_tests;
@@ -49,6 +55,7 @@ pub struct Runner {
     pieces: Arc<Pieces>,
     limits: Limits,
     hooks: HookSets,
+    submits: BTreeMap<TokenName, BTreeSet<String>>,
 }
 
 /// The hooks of each piece, and of all that have none of their own.
@@ -88,6 +95,7 @@ impl Runner {
             pieces,
             limits,
             hooks: HookSets::new(none, BTreeMap::new()),
+            submits: BTreeMap::new(),
         }
     }
 
@@ -96,11 +104,23 @@ impl Runner {
     pub fn with_hooks(self, hooks: HookSets) -> Self {
         Self { hooks, ..self }
     }
+
+    /// Sub-tasks of jobs of these tokens play only these pieces, where the job's own piece does not list any.
+    #[must_use]
+    pub fn with_submits(mut self, submits: BTreeMap<TokenName, BTreeSet<String>>) -> Self {
+        self.submits = submits;
+        self
+    }
 }
 
 #[async_trait]
 impl Run for Runner {
     async fn run(&self, job: Job, reins: &Reins) -> Ran {
+        match self.is_orphan(&job).await {
+            Ok(false) => {}
+            Ok(true) => return self.end_orphan(&job).await,
+            Err(error) => return Ran::Failed(error.to_string()),
+        }
         let mut session = match Session::open(self, job.clone()) {
             Ok(session) => session,
             Err(why) => return self.refuse(&job, why).await,
@@ -117,9 +137,44 @@ impl Run for Runner {
 }
 
 impl Runner {
+    /// Whether the job that began this one ended without it: there is nobody whom it could report to.
+    async fn is_orphan(&self, job: &Job) -> Result<bool, StoreError> {
+        let Some(parent) = &job.parent else {
+            return Ok(false);
+        };
+        let parent = self.gatekeeper.store().read().job(parent).await?;
+        Ok(parent.is_none_or(|parent| parent.state.status().is_final()))
+    }
+
+    async fn end_orphan(&self, job: &Job) -> Ran {
+        let store = self.gatekeeper.store();
+        let family = match Family::of(store.read(), job).await {
+            Ok(family) => family,
+            Err(error) => return Ran::Failed(error.to_string()),
+        };
+        let cancel = Cancel {
+            job: job.id.clone(),
+            org: job.org.clone(),
+            by: By::Token(job.token.clone()),
+            confirmations: job.confirmations.clone(),
+            parent: job.parent.clone(),
+            family,
+        };
+        match store.run(cancel).await {
+            Ok(Cancelled::Done(_) | Cancelled::TooLate(_) | Cancelled::NotFound) => Ran::Done,
+            Ok(Cancelled::Moved) => Ran::Stopped,
+            Err(error) => Ran::Failed(error.to_string()),
+        }
+    }
+
     /// Ends a job that cannot be run at all.
     async fn refuse(&self, job: &Job, why: String) -> Ran {
+        let family = match Family::of(self.gatekeeper.store().read(), job).await {
+            Ok(family) => family,
+            Err(error) => return Ran::Failed(error.to_string()),
+        };
         let finish = Finish {
+            family,
             hold: Hold::on(job),
             said: self.gatekeeper.text(Some(&why)),
             ending: Ending::Failed { error: why },
@@ -185,7 +240,6 @@ struct Session<'r> {
     caller: Caller,
     piece: &'r Piece,
     movement: &'r Movement,
-    tools: BTreeMap<String, bool>,
     memory: Memory,
     /// The memory holds more than the store.
     dirty: bool,
@@ -201,6 +255,8 @@ struct Session<'r> {
     hooks: &'r Hooks,
     /// A hook ends the run as soon as what happened is on record.
     halted: Option<crate::hook::Halt>,
+    /// The sub-task that is about to begin.
+    newborn: Option<Newborn>,
 }
 
 impl<'r> Session<'r> {
@@ -213,12 +269,6 @@ impl<'r> Session<'r> {
             .movement(&job.movement)
             .ok_or_else(|| format!("the piece has no movement `{}` any more", job.movement))?;
         let memory = Memory::read(&job.memory, &job.input).map_err(|error| error.to_string())?;
-        let tools = runner
-            .toolbox
-            .all()
-            .filter(|tool| movement.allows(&tool.name))
-            .map(|tool| (tool.name.clone(), tool.idempotent))
-            .collect();
         Ok(Self {
             runner,
             hold: Hold::on(&job),
@@ -230,7 +280,6 @@ impl<'r> Session<'r> {
             },
             piece,
             movement,
-            tools,
             memory,
             dirty: false,
             taken: Vec::new(),
@@ -239,6 +288,7 @@ impl<'r> Session<'r> {
             record: None,
             hooks: runner.hooks.of(&job.piece),
             halted: None,
+            newborn: None,
             job,
         })
     }
@@ -247,11 +297,23 @@ impl<'r> Session<'r> {
         self.runner.gatekeeper.store()
     }
 
+    /// What the run may do at this moment.
+    fn scene(&self) -> Scene<'r> {
+        let house = House {
+            toolbox: &self.runner.toolbox,
+            pieces: &self.runner.pieces,
+            submits: self.runner.submits.get(&self.job.token),
+            limits: self.runner.limits,
+        };
+        Scene::set(house, self.piece, self.movement, &self.memory)
+    }
+
     /// Takes an event into the memory; what comes next is given back.
     fn step(&mut self, event: Event) -> Effect {
+        let scene = self.scene();
         let setting = Setting {
             limits: self.runner.limits,
-            tools: &self.tools,
+            scene: &scene,
         };
         let (memory, effect) = engine::step(self.memory.clone(), event, &setting);
         self.dirty |= memory != self.memory;
@@ -272,7 +334,11 @@ impl<'r> Session<'r> {
             // A call that has begun is finished first; parking and ending are quick and leave less to be done again.
             let may_halt = matches!(
                 effect,
-                Effect::AskModel | Effect::Judge { .. } | Effect::RefuseAgain { .. } | Effect::Await { .. }
+                Effect::AskModel
+                    | Effect::Judge { .. }
+                    | Effect::RefuseAgain { .. }
+                    | Effect::Await { .. }
+                    | Effect::Spawn { .. }
             );
             if may_halt && let Some(ran) = reins.halt() {
                 if ran == Ran::Stopped {
@@ -290,6 +356,9 @@ impl<'r> Session<'r> {
             effect = self.step(event);
             if let Some(record) = self.record.take() {
                 self.finish_call(record).await?;
+            }
+            if let Some(newborn) = self.newborn.take() {
+                self.spawn(newborn).await?;
             }
             if let Some(halt) = self.halted.take()
                 && let Then::Rest(ran) = self.halt(halt).await?
@@ -315,7 +384,7 @@ impl<'r> Session<'r> {
             Effect::AskModel => self.ask_model(reins).await,
             Effect::Judge { at } => self.judge(*at).await,
             Effect::RefuseAgain { at } => Ok(self.refuse_again(*at)),
-            Effect::Await { waiting } => self.look(waiting).await,
+            Effect::Await { waiting, sentinel } => self.look(waiting, *sentinel).await,
             // Begun by `drive`, which keeps the memory before it.
             Effect::Begin { .. } => Ok(Then::Rest(Ran::Failed("a call began twice".to_owned()))),
             Effect::Send { at } => self.send(*at).await,
@@ -332,11 +401,16 @@ impl<'r> Session<'r> {
                         .to_owned(),
                 }))
             }
-            Effect::ParkForWords => {
+            Effect::Park(sentinel) => {
+                let LeadsTo::People(reason) = sentinel.leads_to() else {
+                    return Ok(Then::Rest(Ran::Failed("the run waits for nobody".to_owned())));
+                };
                 let asks = self.memory.question();
-                self.park(Until::Answered(WaitReason::UserInput), asks).await
+                self.park(Until::Answered(reason), None, asks).await
             }
-            Effect::ParkForOutcome => self.park(Until::Answered(WaitReason::OutcomeUnknown), None).await,
+            Effect::Enter { movement } => self.enter(movement).await,
+            Effect::Spawn { at, piece, input } => Ok(self.conceive(*at, piece, input)),
+            Effect::AwaitSubtasks { at, resume } => self.await_subtasks(*at, resume.as_deref()).await,
             Effect::Finish(ending) => self.finish(ending.clone()).await,
         }
     }
@@ -360,7 +434,7 @@ impl<'r> Session<'r> {
             Severity::Info,
             &[("Messages", self.memory.history.len().into())],
         );
-        let question = prompt::question(self.piece, self.movement, &self.runner.toolbox, &self.memory);
+        let question = prompt::question(&self.scene(), &self.runner.toolbox, &self.memory);
         let asked = tokio::select! {
             // Asking has no effect: a stop need not wait for the answer.
             () = reins.stopping() => return Ok(Then::Rest(Ran::Stopped)),

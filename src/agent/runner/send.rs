@@ -3,6 +3,7 @@
 use tracing::{info, warn};
 
 use super::{Halt, Record, SENDS, Session, Stored, Then, read};
+use crate::agent::control::{Control, wanted};
 use crate::agent::engine::Event;
 use crate::agent::memory::CallState;
 use crate::agent::tool::{Carried, told};
@@ -34,6 +35,13 @@ impl Session<'_> {
             None => Ok(call.args),
             Some(id) => self.stored_args(id, &call.tool).await?,
         };
+        if let (Ok(args), Some(Control::RequestTool)) = (&args, Control::named(&call.tool)) {
+            let tool = read(args).ok().and_then(|args| wanted(&args).map(str::to_owned));
+            if let Some(tool) = tool {
+                self.prepare_record(at, OutcomeStatus::Succeeded, "");
+                return Ok(Then::Event(Event::Granted { at, tool }));
+            }
+        }
         self.tell(
             EventKind::ToolExecStart,
             Severity::Info,

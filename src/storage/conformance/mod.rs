@@ -295,6 +295,7 @@ impl Place {
             state,
             movement: "plan".to_owned(),
             waiting_on: Vec::new(),
+            children: Vec::new(),
             confirmations: Vec::new(),
             memory: "{}".to_owned(),
             priority: 0,

@@ -31,10 +31,10 @@ const CHANGE_CONFIRMATIONS: &str = "UPDATE confirmation SET
 const CHANGE_JOBS: &str = "UPDATE job SET
     status = new.status, worker = new.worker, lease_until = new.lease_until, wait_reason = new.wait_reason,
     resume_movement = new.resume_movement, result = new.result, movement = new.movement, waiting_on = new.waiting_on,
-    confirmations = new.confirmations, memory = new.memory, priority = new.priority, attempts = new.attempts,
+    children = new.children, confirmations = new.confirmations, memory = new.memory, priority = new.priority, attempts = new.attempts,
     run_at = new.run_at, due_at = new.due_at, fence = new.fence, updated_at = new.updated_at, version = new.version
   FROM json_to_recordset($1::json) AS new(id text, stored bigint, status text, worker text, lease_until bigint, wait_reason text,
-    resume_movement text, result text, movement text, waiting_on text, confirmations text, memory text, priority bigint,
+    resume_movement text, result text, movement text, waiting_on text, children text, confirmations text, memory text, priority bigint,
     attempts bigint, run_at bigint, due_at bigint, fence bigint, updated_at bigint, version bigint)
   WHERE job.id = new.id AND job.version = new.stored";
 const CHANGE_DELIVERIES: &str = "UPDATE delivery SET

@@ -36,7 +36,8 @@ const CHANGE_CONFIRMATIONS: &str = "UPDATE confirmation SET
 const CHANGE_JOBS: &str = "UPDATE job SET
     status = new.body->>'status', worker = new.body->>'worker', lease_until = new.body->>'lease_until',
     wait_reason = new.body->>'wait_reason', resume_movement = new.body->>'resume_movement', result = new.body->>'result',
-    movement = new.body->>'movement', waiting_on = new.body->>'waiting_on', confirmations = new.body->>'confirmations',
+    movement = new.body->>'movement', waiting_on = new.body->>'waiting_on', children = new.body->>'children',
+    confirmations = new.body->>'confirmations',
     memory = new.body->>'memory', priority = new.body->>'priority', attempts = new.body->>'attempts',
     run_at = new.body->>'run_at', due_at = new.body->>'due_at', fence = new.body->>'fence',
     updated_at = new.body->>'updated_at', version = new.body->>'version'

@@ -10,6 +10,7 @@ use crate::http::body::Members;
 use crate::http::problem::{Code, Problem};
 use crate::http::v1::WhichJob;
 use crate::job::cancel::{Cancel, Cancelled};
+use crate::job::family::Family;
 use crate::job::view::JobView;
 
 /// How often a job that keeps asking is read again.
@@ -27,7 +28,9 @@ pub async fn handle(
     let (org, by) = person.acts();
     for _ in 0..TRIES {
         let job = store.read().job(&id).await?.ok_or_else(Problem::not_found)?;
+        let family = Family::of(store.read(), &job).await?;
         let cancel = Cancel {
+            family,
             job: id.clone(),
             org: org.clone(),
             by: by.clone(),

@@ -14,7 +14,7 @@ use futures_util::stream::unfold;
 use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::timeout;
 
-use super::{known, view};
+use super::{known, whole_view};
 use crate::http::Api;
 use crate::http::auth::Reader;
 use crate::http::problem::{Code, Problem};
@@ -81,7 +81,7 @@ impl Listener {
             if job.version != self.seen {
                 self.seen = job.version;
                 let event = Event::default().id(job.version.to_string()).event("job");
-                return event.json_data(view(&self.api, &job)).ok();
+                return event.json_data(whole_view(&self.api, &job)).ok();
             }
             if self.ended {
                 return None;

@@ -6,6 +6,7 @@ use super::Desk;
 use crate::http::fixture::Bench;
 use crate::job::Job;
 use crate::job::answer::{Hear, NoQuestion, Reply};
+use crate::job::view::Activity;
 
 /// A desk with one piece.
 pub struct OnePiece;
@@ -20,6 +21,10 @@ impl Desk for OnePiece {
     }
 
     fn question(&self, _: &Job) -> Option<String> {
+        None
+    }
+
+    fn activity(&self, _: &Job) -> Option<Activity> {
         None
     }
 }
@@ -40,7 +45,7 @@ async fn a_submitted_job_has_its_documented_shape() {
         job,
         json!({
             "id": id, "piece": "pay-invoice", "status": "queued", "wait_reason": null, "movement": "start",
-            "resume_movement": null, "confirmation_ids": [], "parent_id": null, "result": null, "error": null,
+            "resume_movement": null, "confirmation_ids": [], "parent_id": null, "subtask_ids": [], "result": null, "error": null,
             "created_at": "2026-01-31T12:00:00.000Z", "updated_at": "2026-01-31T12:00:00.000Z",
         })
     );

@@ -6,7 +6,7 @@ use crate::http::problem::Problem;
 use crate::ids::JobId;
 use crate::job::Job;
 use crate::job::answer::Hear;
-use crate::job::view::JobView;
+use crate::job::view::{Activity, JobView};
 
 pub mod answer;
 pub mod cancel;
@@ -28,6 +28,9 @@ pub trait Desk: Send + Sync {
 
     /// What a parked run asks its user.
     fn question(&self, job: &Job) -> Option<String>;
+
+    /// What goes on in a run.
+    fn activity(&self, job: &Job) -> Option<Activity>;
 }
 
 /// Shows a job.
@@ -35,6 +38,14 @@ pub fn view(api: &Api, job: &Job) -> JobView {
     JobView {
         question: job.state.wait_reason().and_then(|_| api.desk()?.question(job)),
         ..JobView::from(job)
+    }
+}
+
+/// Shows a job with what goes on in it.
+pub fn whole_view(api: &Api, job: &Job) -> JobView {
+    JobView {
+        activity: api.desk().and_then(|desk| desk.activity(job)),
+        ..view(api, job)
     }
 }
 

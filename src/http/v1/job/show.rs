@@ -3,7 +3,7 @@
 use axum::Json;
 use axum::extract::State;
 
-use super::{known, view};
+use super::{known, whole_view};
 use crate::http::Api;
 use crate::http::auth::Reader;
 use crate::http::problem::Problem;
@@ -20,5 +20,5 @@ pub async fn handle(
 ) -> Result<Json<JobView>, Problem> {
     params.finish()?;
     let job = known(&api, &reader, &id).await?;
-    Ok(Json(view(&api, &job)))
+    Ok(Json(whole_view(&api, &job)))
 }

@@ -1,5 +1,5 @@
 //! Pieces: the plans of jobs, read from a folder of YAML files with the reader of the configuration, so that every problem is
-//! told with file, line and key.
+//! told with file, line and key. [`lint`] is what can be said of a piece that can be used all the same.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::Read as _;
@@ -9,26 +9,24 @@ use crate::config::context::{Complaint, Context};
 use crate::config::hook::HooksConfig;
 use crate::config::node::{Reader, did_you_mean};
 use crate::config::shown::shown_path;
-use crate::config::{Location, Problem, ProblemKind, yaml};
+use crate::config::{Location, Problem, ProblemKind, Warning, yaml};
 use crate::hook;
 
+use super::sentinel::Sentinel;
+
 /// The sentinel that a rule may name.
-pub const WAIT_SUBTASKS: &str = "WAIT_SUBTASKS";
-/// Sentinels that are the engine's own: no rule leads to them.
-const ENGINE_ONLY: [&str; 6] = [
-    "COMPLETE",
-    "ABORT",
-    "ASK",
-    "WAITING_HUMAN_APPROVAL",
-    "WAITING_HUMAN_BROWSER",
-    "WAITING_HUMAN_TOOL_REQUEST",
-];
+pub const WAIT_SUBTASKS: &str = Sentinel::WaitSubtasks.as_str();
+mod lint;
+
 /// The most files in a folder.
 const MAX_FILES: usize = 1_000;
 
 /// All pieces, by name.
 #[derive(Debug, Clone, Default)]
-pub struct Pieces(BTreeMap<String, Piece>);
+pub struct Pieces {
+    all: BTreeMap<String, Piece>,
+    warnings: Vec<Warning>,
+}
 
 /// A plan.
 #[derive(Debug, Clone)]
@@ -39,8 +37,10 @@ pub struct Piece {
     pub description: Option<String>,
     /// Where it begins.
     pub initial_movement: String,
-    /// How many movements a run may go through.
+    /// How many movements a run may go through, the first included.
     pub max_movements: u32,
+    /// The pieces that its sub-tasks may play; those that the job's token may submit, when it lists none.
+    pub pieces: Option<BTreeSet<String>>,
     /// Its stages, names unique.
     pub movements: Vec<Movement>,
     /// Hooks of its own, beside those for every agent.
@@ -60,8 +60,10 @@ pub struct Movement {
     pub allowed_tools: Vec<String>,
     /// Which movement may follow.
     pub rules: Vec<Rule>,
-    /// Which follows when no rule does.
+    /// Which follows when no rule does, and where the run goes on after a rule let it wait for sub-tasks.
     pub default_next: Option<String>,
+    /// How often it may be entered again; the house's limit, when it says nothing.
+    pub max_revisits: Option<u32>,
 }
 
 /// One way on.
@@ -104,6 +106,7 @@ impl Pieces {
         }
         files.sort();
         let mut pieces = Self::default();
+        let mut labels = BTreeMap::new();
         let mut problems = Vec::new();
         for path in &files {
             let label = shown_path(path);
@@ -114,9 +117,9 @@ impl Pieces {
                     continue;
                 }
             };
-            match Piece::parse_in(&text, &label, folder, tools) {
+            match Piece::read_in(&text, &label, folder, tools) {
                 Err(found) => problems.extend(found),
-                Ok(piece) if pieces.0.contains_key(&piece.name) => {
+                Ok((piece, _)) if pieces.all.contains_key(&piece.name) => {
                     let what = format!("a second piece named `{}`", piece.name);
                     problems.push(
                         Complaint::new(ProblemKind::Conflict, what)
@@ -124,10 +127,16 @@ impl Pieces {
                             .at(&label, Some(Location { line: 1, column: 1 }), "name"),
                     );
                 }
-                Ok(piece) => {
-                    pieces.0.insert(piece.name.clone(), piece);
+                Ok((piece, warnings)) => {
+                    labels.insert(piece.name.clone(), label);
+                    pieces.warnings.extend(warnings);
+                    pieces.all.insert(piece.name.clone(), piece);
                 }
             }
+        }
+        // Only now is it known which pieces there are.
+        if problems.is_empty() {
+            problems.extend(lint::unknown_pieces(&pieces.all, &labels));
         }
         if problems.is_empty() {
             Ok(pieces)
@@ -138,22 +147,28 @@ impl Pieces {
 
     /// These pieces.
     pub fn new(pieces: impl IntoIterator<Item = Piece>) -> Self {
-        Self(
-            pieces
+        Self {
+            all: pieces
                 .into_iter()
                 .map(|piece| (piece.name.clone(), piece))
                 .collect(),
-        )
+            warnings: Vec::new(),
+        }
+    }
+
+    /// What works, but probably not as it was meant.
+    pub fn warnings(&self) -> &[Warning] {
+        &self.warnings
     }
 
     /// The piece of that name.
     pub fn get(&self, name: &str) -> Option<&Piece> {
-        self.0.get(name)
+        self.all.get(name)
     }
 
     /// All of them, by name.
     pub fn all(&self) -> impl Iterator<Item = &Piece> {
-        self.0.values()
+        self.all.values()
     }
 }
 
@@ -163,16 +178,28 @@ impl Piece {
     /// # Errors
     /// Every problem of the text, in the order of the file.
     pub fn parse(text: &str, file: &str, tools: &BTreeSet<String>) -> Result<Self, Vec<Problem>> {
-        Self::parse_in(text, file, Path::new(""), tools)
+        Self::read(text, file, tools).map(|(piece, _)| piece)
+    }
+
+    /// Like [`Piece::parse`], with what the linter thinks of it.
+    ///
+    /// # Errors
+    /// Every problem of the text, in the order of the file.
+    pub fn read(
+        text: &str,
+        file: &str,
+        tools: &BTreeSet<String>,
+    ) -> Result<(Self, Vec<Warning>), Vec<Problem>> {
+        Self::read_in(text, file, Path::new(""), tools)
     }
 
     /// The same for a piece in a folder, where the programs of its hooks start. It takes nothing from our environment.
-    fn parse_in(
+    fn read_in(
         text: &str,
         file: &str,
         folder: &Path,
         tools: &BTreeSet<String>,
-    ) -> Result<Self, Vec<Problem>> {
+    ) -> Result<(Self, Vec<Warning>), Vec<Problem>> {
         let cx = Context::new(file, folder, &|_| None);
         let (tree, faults) = yaml::read(text);
         for fault in faults {
@@ -183,10 +210,10 @@ impl Piece {
             );
         }
         let piece = tree.and_then(|tree| decode(&cx.root(&tree), tools));
-        let (mut problems, _) = cx.into_found();
+        let (mut problems, warnings) = cx.into_found();
         problems.sort_by(|a, b| a.at.cmp(&b.at).then_with(|| a.key.cmp(&b.key)));
         match piece {
-            Some(piece) if problems.is_empty() => Ok(piece),
+            Some(piece) if problems.is_empty() => Ok((piece, warnings)),
             _ if problems.is_empty() => Err(vec![
                 Complaint::new(ProblemKind::Unreadable, "the piece could not be read").at(file, None, ""),
             ]),
@@ -203,8 +230,13 @@ impl Piece {
 impl Movement {
     /// Whether it may call the tool.
     pub fn allows(&self, tool: &str) -> bool {
-        self.allowed_tools.iter().any(|pattern| fits(pattern, tool))
+        any_fits(&self.allowed_tools, tool)
     }
+}
+
+/// Whether one of the patterns means the tool.
+pub(super) fn any_fits(patterns: &[String], tool: &str) -> bool {
+    patterns.iter().any(|pattern| fits(pattern, tool))
 }
 
 fn fits(pattern: &str, tool: &str) -> bool {
@@ -223,6 +255,9 @@ fn decode(reader: &Reader<'_>, tools: &BTreeSet<String>) -> Option<Piece> {
     let max_movements = map
         .optional("max_movements")
         .map_or(Some(30), |number| number.integer(1, 1_000));
+    let pieces = map
+        .optional("pieces")
+        .map_or(Some(None), |list| list.texts_or_none().map(Some));
     let list = map.required("movements").and_then(|list| {
         let items = list.list()?;
         if items.is_empty() {
@@ -247,16 +282,20 @@ fn decode(reader: &Reader<'_>, tools: &BTreeSet<String>) -> Option<Piece> {
             );
         }
     }
-    let movements = items
+    let movements: Vec<Movement> = items
         .iter()
         .filter_map(|item| decode_movement(item, &names, tools))
         .collect();
     let initial_movement = initial.and_then(|reader| known(&reader, &names));
+    if let Some(initial) = &initial_movement {
+        lint::unreachable(initial, &movements, &items);
+    }
     Some(Piece {
         name: name?,
         description: description?,
         initial_movement: initial_movement?,
         max_movements: max_movements?,
+        pieces: pieces?.map(|pieces| pieces.into_iter().collect()),
         movements,
         hooks: hooks?,
     })
@@ -292,7 +331,7 @@ fn decode_movement(item: &Reader<'_>, names: &[String], tools: &BTreeSet<String>
     let mut map = item.map()?;
     let name = map.required("name").and_then(|reader| {
         let name = reader.name()?;
-        if name == WAIT_SUBTASKS || ENGINE_ONLY.contains(&name.as_str()) {
+        if Sentinel::is_reserved(&name) {
             reader.bad_value("a name that is no sentinel of the engine", "choose another name");
             return None;
         }
@@ -311,7 +350,18 @@ fn decode_movement(item: &Reader<'_>, names: &[String], tools: &BTreeSet<String>
     let default_next = map
         .optional("default_next")
         .map_or(Some(None), |next| decode_default(&next, names).map(Some));
+    let max_revisits = map
+        .optional("max_revisits")
+        .map_or(Some(None), |number| number.integer(0, 1_000).map(Some));
     map.finish();
+    if let (Some(Some(next)), Some(rules)) = (&default_next, &rules)
+        && !names.contains(next)
+        && rules.iter().any(|rule| rule.next == WAIT_SUBTASKS)
+    {
+        item.warn(format!(
+            "a rule leads to {WAIT_SUBTASKS} and `default_next` is no movement: the job goes on in this movement"
+        ));
+    }
     Some(Movement {
         name: name?,
         instruction: instruction?,
@@ -319,6 +369,7 @@ fn decode_movement(item: &Reader<'_>, names: &[String], tools: &BTreeSet<String>
         allowed_tools: allowed_tools?,
         rules: rules?,
         default_next: default_next?,
+        max_revisits: max_revisits?,
     })
 }
 
@@ -354,7 +405,7 @@ fn decode_rules(list: &Reader<'_>, names: &[String]) -> Option<Vec<Rule>> {
         let condition = map.required("condition").and_then(|text| text.text());
         let next = map.required("next").and_then(|next| match next.text()?.as_str() {
             WAIT_SUBTASKS => Some(WAIT_SUBTASKS.to_owned()),
-            word if ENGINE_ONLY.contains(&word) => {
+            word if Sentinel::is_reserved(word) => {
                 next.complain(
                     Complaint::new(
                         ProblemKind::BadValue,
