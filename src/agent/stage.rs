@@ -18,11 +18,12 @@ use crate::audit::Opening;
 use crate::confirmation::Status;
 use crate::confirmation::decide::Surface;
 use crate::gatekeeper::Gatekeeper;
+use crate::gatekeeper::journal::Scribe;
 use crate::ids::{ConfirmationId, Ids, JobId};
 use crate::job::answer::{Answer, Answered};
 use crate::job::cancel::{By, Cancel, Cancelled};
 use crate::job::family::Family;
-use crate::job::fixture::{LEASE, World, dana, org, token};
+use crate::job::fixture::{LEASE, World, dana, org, roll, token};
 use crate::job::submit::Submit;
 use crate::job::worker::{Ran, Reins, Run};
 use crate::job::{Job, JobState};
@@ -101,6 +102,8 @@ pub(super) struct Stage {
     pieces: Arc<Pieces>,
     player: Arc<Player>,
     runner: Runner,
+    /// Kept, for a journal that nobody can write down allows nothing.
+    _scribe: Scribe,
 }
 
 impl Stage {
@@ -115,7 +118,7 @@ impl Stage {
             .map(|text| Piece::parse(text, "piece.yaml", &tools).unwrap());
         let pieces = Arc::new(Pieces::new(pieces));
         let world = World::new();
-        let (gatekeeper, _scribe) = gatekeeper(world.store(), Arc::clone(&world.ids) as Arc<dyn Ids>);
+        let (gatekeeper, scribe) = gatekeeper(world.store(), Arc::clone(&world.ids) as Arc<dyn Ids>);
         let ledger = Ledger::default();
         let player = Arc::new(Player {
             script,
@@ -136,6 +139,7 @@ impl Stage {
             pieces,
             player,
             runner,
+            _scribe: scribe,
         }
     }
 
@@ -211,6 +215,8 @@ impl Stage {
             by,
             answer: Opening::new(text, &*self.world.ids),
             hear: self.desk.hear(),
+            confirmations: self.world.job(id).confirmations,
+            roll: roll(),
         };
         self.gatekeeper.store().run(answer).await.unwrap()
     }
