@@ -337,6 +337,7 @@ impl Script {
         }
         let begun = Instant::now();
         let finish = Finish {
+            family: crate::job::family::Family::default(),
             hold: Hold::on(job),
             ending: Ending::Completed {
                 result: "done".to_owned(),
