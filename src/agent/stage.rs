@@ -48,12 +48,21 @@ impl Seen {
 }
 
 /// For each movement, by its instruction, what the model says in it, by the number of its replies in the movement so far.
-type Script = Vec<(&'static str, Vec<Reply>)>;
+pub(super) type Script = Vec<(&'static str, Vec<Reply>)>;
 
 #[derive(Default)]
-struct Player {
+pub(super) struct Player {
     script: Script,
     seen: Mutex<Vec<Seen>>,
+}
+
+impl Player {
+    pub(super) fn new(script: Script) -> Self {
+        Self {
+            script,
+            seen: Mutex::default(),
+        }
+    }
 }
 
 #[async_trait]
@@ -120,10 +129,7 @@ impl Stage {
         let world = World::new();
         let (gatekeeper, scribe) = gatekeeper(world.store(), Arc::clone(&world.ids) as Arc<dyn Ids>);
         let ledger = Ledger::default();
-        let player = Arc::new(Player {
-            script,
-            seen: Mutex::default(),
-        });
+        let player = Arc::new(Player::new(script));
         let runner = Runner::new(
             gatekeeper.clone(),
             Arc::clone(&player) as Arc<dyn Model>,

@@ -1,17 +1,30 @@
 //! Sub-tasks: whole families of jobs. Each is gated like any other (RH-405), begins once, and wakes its parent once.
 
+use std::collections::BTreeSet;
+use std::sync::Arc;
+use std::time::Duration;
+
 use gatepost_channel::Decision;
 use serde_json::{Value, json};
 
 use super::engine::Limits;
 use super::model::Reply;
-use super::runner_tests::{call, calls, complete};
-use super::stage::Stage;
+use super::piece::{Piece, Pieces};
+use super::runner::Runner;
+use super::runner_tests::{Ledger, call, calls, complete, gatekeeper, toolbox};
+use super::stage::{Player, Stage};
+use crate::clock::SystemClock;
 use crate::confirmation::Status;
-use crate::ids::JobId;
+use crate::confirmation::decide::Surface;
+use crate::ids::{JobId, SystemIds};
 use crate::job::cancel::Cancelled;
+use crate::job::fixture::{Folder, LEASE, dana, org, token};
+use crate::job::queue::Queue;
+use crate::job::submit::Submit;
 use crate::job::worker::Ran;
 use crate::job::{JobState, JobStatus, WaitReason};
+use crate::lifecycle::Tasks;
+use crate::storage::open::{Settings, open};
 
 const LEAD: &str = "\
 name: lead
@@ -395,4 +408,90 @@ async fn no_crash_begins_a_child_twice_or_wakes_a_parent_twice() {
         assert!(stage.count("job.resumed", &id) <= 1, "{writes}");
         assert!(stage.world.chain_is_sound());
     }
+}
+
+#[tokio::test]
+async fn one_worker_carries_a_whole_family_on_sqlite() {
+    let folder = Folder::new();
+    let url = format!("sqlite://{}", folder.0.join("family.db").display());
+    let (tasks, store_tasks) = (Tasks::new(), Tasks::new());
+    let settings = Settings::new(&url, Arc::new(SystemClock));
+    let store = open(&settings, &store_tasks).await.unwrap();
+    let (gatekeeper, _scribe) = gatekeeper(store.clone(), Arc::new(SystemIds));
+    let ledger = Ledger::default();
+    let tools = BTreeSet::from(["t_pay".to_owned(), "hidden".to_owned()]);
+    let pieces = [LEAD, HELPER].map(|text| Piece::parse(text, "piece.yaml", &tools).unwrap());
+    let player = Player::new(vec![
+        (
+            "LEAD",
+            vec![
+                calls(vec![spawn("a"), spawn("b")]),
+                wait(),
+                complete("success", "all"),
+            ],
+        ),
+        ("HELP", vec![pay(), complete("success", "paid")]),
+    ]);
+    let runner = Runner::new(
+        gatekeeper.clone(),
+        Arc::new(player),
+        toolbox(&ledger),
+        Arc::new(Pieces::new(pieces)),
+        Limits::default(),
+    );
+    let submit = Submit {
+        id: JobId::fresh(&SystemIds),
+        org: org(),
+        token: token(),
+        piece: "lead".to_owned(),
+        movement: "lead".to_owned(),
+        input: "go".to_owned(),
+        shown_input: None,
+        agent_id: None,
+        session_id: None,
+        requester: None,
+        persons: Vec::new(),
+        parent: None,
+        priority: 0,
+    };
+    let id = store.run(submit).await.unwrap().id;
+    let queue = Queue::new(
+        store.clone(),
+        Arc::new(runner),
+        1,
+        LEASE,
+        &SystemIds,
+        tasks.clone(),
+    );
+    queue.start();
+    let family = tokio::time::timeout(Duration::from_secs(30), async {
+        let mut watch = store.wakes().job(&id);
+        loop {
+            let job = store.read().job(&id).await.unwrap().unwrap();
+            if job.state.status().is_final() {
+                return job;
+            }
+            for child in &job.children {
+                let child = store.read().job(child).await.unwrap().unwrap();
+                if child.state.wait_reason() == Some(WaitReason::ToolApproval) {
+                    let request = &child.confirmations[0];
+                    gatekeeper
+                        .respond(&dana(), &org(), request, Decision::Approve, None, Surface::Api)
+                        .await
+                        .unwrap();
+                }
+            }
+            let _ = tokio::time::timeout(Duration::from_millis(100), watch.changed()).await;
+        }
+    })
+    .await
+    .unwrap();
+    let end = JobState::Completed {
+        result: "all".to_owned(),
+    };
+    assert_eq!(family.state, end);
+    assert_eq!(family.children.len(), 2);
+    assert_eq!(ledger.all().len(), 2);
+    tasks.ask_to_stop();
+    assert!(tasks.drain(Duration::from_secs(5)).await);
 }

@@ -53,6 +53,7 @@ impl Transaction for Park {
                     resume_movement: "go on".to_owned(),
                 };
                 job.waiting_on = vec![self.request.as_str().to_owned()];
+                job.children = vec![self.job.clone()];
             });
         }
         pending
@@ -357,6 +358,7 @@ pub(super) async fn a_lease_that_ran_out_is_claimed_again_and_the_old_holder_is_
 
 pub(super) async fn parked_jobs_are_not_claimed_and_stranded_ones_are_found(place: &Place) {
     let (job, request) = parked(place).await;
+    assert_eq!(place.job(&job).await.children, std::slice::from_ref(&job), "kept");
     place
         .submitted(Job {
             run_at: UtcMillis(i64::MAX),
