@@ -122,6 +122,7 @@ impl Agents {
             &**self.gatekeeper.ids(),
             tasks.clone(),
         );
-        queue.start();
+        let per_agent = config.per_agent.map(|most| usize::try_from(most).unwrap_or(1));
+        queue.with_per_agent(per_agent).start();
     }
 }

@@ -82,6 +82,9 @@ struct SubmitArgs {
     /// The session's id
     #[arg(long, value_name = "ID")]
     session: Option<String>,
+    /// From -100 to 100: jobs of a higher priority run first
+    #[arg(long, value_name = "N", allow_hyphen_values = true)]
+    priority: Option<i32>,
     /// Wait until the job has ended; exit code 1 unless it completed
     #[arg(long)]
     wait: bool,
@@ -154,6 +157,9 @@ async fn submit(api: &Api, args: SubmitArgs, as_json: bool) -> Done {
         if let Some(value) = value {
             body[member] = Value::String(value);
         }
+    }
+    if let Some(priority) = args.priority {
+        body["priority"] = json!(priority);
     }
     let mut job = api.post("/api/jobs", &body).await?;
     if args.wait {

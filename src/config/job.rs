@@ -11,6 +11,8 @@ pub struct JobConfig {
     pub workers: u32,
     /// How long a worker keeps a job without a sign of life before another may take it.
     pub lease: Duration,
+    /// Jobs of one agent that run at the same time in this process at most; as many as there are workers, when `None`.
+    pub per_agent: Option<u32>,
 }
 
 impl Default for JobConfig {
@@ -18,6 +20,7 @@ impl Default for JobConfig {
         Self {
             workers: 4,
             lease: Duration::from_secs(30),
+            per_agent: None,
         }
     }
 }
@@ -29,11 +32,15 @@ impl JobConfig {
         let lease = map
             .optional("lease")
             .map(|lease| lease.span(Duration::from_millis(100), Duration::from_hours(1)));
+        let per_agent = map
+            .optional("per_agent")
+            .map_or(Some(None), |number| number.integer(1, 1024).map(Some));
         map.finish();
         let default = Self::default();
         Some(Self {
             workers: workers.unwrap_or(Some(default.workers))?,
             lease: lease.unwrap_or(Some(default.lease))?,
+            per_agent: per_agent?,
         })
     }
 }

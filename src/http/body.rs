@@ -281,6 +281,21 @@ impl Members {
             .ok_or_else(|| wrong(name, "a number of seconds from 0 to 60"))
     }
 
+    /// A whole number within bounds.
+    pub fn whole(&mut self, name: &'static str, least: i32, most: i32) -> Result<Option<i32>, Problem> {
+        let Some(json) = self.json(name)? else {
+            return Ok(None);
+        };
+        let number = match &json {
+            Json::Number(_) => json.canonical().parse::<i32>().ok(),
+            _ => None,
+        };
+        number
+            .filter(|number| (least..=most).contains(number))
+            .map(Some)
+            .ok_or_else(|| wrong(name, &format!("a whole number from {least} to {most}")))
+    }
+
     /// Refuses what nobody took.
     pub fn finish(self) -> Result<(), Problem> {
         match self.0.first() {

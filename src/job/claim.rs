@@ -1,19 +1,41 @@
 //! Claiming: a worker takes jobs that may run. The attempt is written when it begins, so that a job that kills its worker is
 //! counted all the same.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use gatepost_channel::UtcMillis;
 
 use crate::audit::{Actor, Draft};
-use crate::ids::{ConfirmationId, JobId, WorkerId};
+use crate::ids::{ConfirmationId, JobId, TokenName, WorkerId};
 use crate::storage::{Touches, Transaction, Workspace};
 
 use super::{Job, JobState, Lease};
 
 /// Claims without progress before a job is given up.
 pub const MAX_ATTEMPTS: u32 = 3;
+
+/// How many jobs beyond the limit are looked at when some agents may be at theirs.
+const LOOK_AHEAD: usize = 256;
+
+/// Whose a job is, for the limit on jobs of one agent.
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Agent {
+    /// The token that submitted it.
+    pub token: TokenName,
+    /// The agent that it names; a token may stand for several.
+    pub agent_id: Option<String>,
+}
+
+impl Agent {
+    /// Of this job.
+    pub fn of(job: &Job) -> Self {
+        Self {
+            token: job.token.clone(),
+            agent_id: job.agent_id.clone(),
+        }
+    }
+}
 
 /// Takes jobs.
 #[derive(Debug, Clone)]
@@ -25,7 +47,9 @@ pub struct Claim {
     /// At most so many.
     pub limit: usize,
     /// What this worker runs at the moment: never taken from itself, even when a step of the clock made its leases look old.
-    pub holding: BTreeSet<JobId>,
+    pub holding: BTreeMap<JobId, Agent>,
+    /// At most so many jobs of one agent at the same time in this process; no limit when `None`.
+    pub per_agent: Option<usize>,
 }
 
 /// What a claim found.
@@ -55,18 +79,23 @@ impl Transaction for Claim {
     const NAME: &'static str = "claim_jobs";
 
     fn touches(&self, touches: &mut Touches) {
-        touches.runnable_jobs = touches.runnable_jobs.saturating_add(self.limit);
+        let ahead = self.per_agent.map_or(0, |_| LOOK_AHEAD);
+        touches.runnable_jobs = touches.runnable_jobs.saturating_add(self.limit + ahead);
     }
 
     fn apply(&self, workspace: &mut Workspace) -> Claimed {
         let now = workspace.now();
         let mut claimed = Claimed::default();
+        let mut running = BTreeMap::<Agent, usize>::new();
+        for agent in self.holding.values() {
+            *running.entry(agent.clone()).or_default() += 1;
+        }
         for id in workspace.runnable_jobs().to_vec() {
             if claimed.jobs.len() == self.limit {
                 break;
             }
             let Some(job) = workspace.job(&id) else { continue };
-            if !is_runnable(job, now) || self.holding.contains(&id) {
+            if !is_runnable(job, now) || self.holding.contains_key(&id) {
                 continue;
             }
             if job.attempts >= MAX_ATTEMPTS {
@@ -78,6 +107,11 @@ impl Transaction for Claim {
                 });
                 continue;
             }
+            let at_once = running.entry(Agent::of(job)).or_default();
+            if self.per_agent.is_some_and(|most| *at_once >= most) {
+                continue;
+            }
+            *at_once += 1;
             if let JobState::Running(lease) = &job.state {
                 let draft = Draft::new(&job.org, "job.reclaimed", Actor::System)
                     .of_job(&id)

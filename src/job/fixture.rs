@@ -372,7 +372,8 @@ impl World {
             worker: WorkerId::fresh(&*self.ids),
             lease: LEASE,
             limit,
-            holding: std::collections::BTreeSet::new(),
+            holding: BTreeMap::new(),
+            per_agent: None,
         })
     }
 

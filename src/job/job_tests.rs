@@ -1,6 +1,6 @@
 //! The transactions of a job on bare rows: fencing, attempts, and no lost wake-up whatever the order of things.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use gatepost_channel::Decision;
@@ -9,7 +9,7 @@ use proptest::prelude::*;
 use super::answer::{Answer, Answered, NoQuestion, Reply};
 use super::begin_call::{BeginCall, NotBegun, Right};
 use super::cancel::{By, Cancel, Cancelled};
-use super::claim::{Claim, MAX_ATTEMPTS};
+use super::claim::{Agent, Claim, MAX_ATTEMPTS};
 use super::family::Family;
 use super::finish::{Ending, Finish};
 use super::finish_call::{FinishCall, Ran};
@@ -194,7 +194,8 @@ fn a_worker_never_takes_from_itself_when_the_clock_steps() {
         worker: WorkerId::fresh(&*world.ids),
         lease: LEASE,
         limit: 4,
-        holding: BTreeSet::from([job.id.clone()]),
+        holding: BTreeMap::from([(job.id.clone(), Agent::of(&job))]),
+        per_agent: None,
     };
     assert_eq!(world.run(&claim).jobs, []);
     let until = world

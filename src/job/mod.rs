@@ -35,6 +35,8 @@ pub mod worker;
 pub use hold::{Hold, LostLease};
 
 #[cfg(test)]
+mod claim_tests;
+#[cfg(test)]
 pub(crate) mod fixture;
 #[cfg(test)]
 mod job_tests;

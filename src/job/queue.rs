@@ -1,14 +1,14 @@
 //! The queue: takes jobs that may run, as many as there are free workers, at once after a commit and at the latest with the
 //! slow poll. A parked job is none of its business.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use tokio::sync::Semaphore;
+use tokio::sync::{Notify, Semaphore};
 use tracing::warn;
 
-use super::claim::{Claim, Claimed, Spent};
+use super::claim::{Agent, Claim, Claimed, Spent};
 use super::give_up::GiveUp;
 use super::reconcile::Reconcile;
 use super::worker::{Run, work};
@@ -30,7 +30,10 @@ pub struct Queue {
     worker: WorkerId,
     lease: Duration,
     slots: Arc<Semaphore>,
-    holding: Mutex<BTreeSet<JobId>>,
+    holding: Mutex<BTreeMap<JobId, Agent>>,
+    per_agent: Option<usize>,
+    /// A job of an agent at its limit may have been passed over: something ended.
+    ended: Notify,
     tasks: Tasks,
 }
 
@@ -51,8 +54,22 @@ impl Queue {
             lease,
             slots: Arc::new(Semaphore::new(workers.clamp(1, 1024))),
             holding: Mutex::default(),
+            per_agent: None,
+            ended: Notify::new(),
             tasks,
         })
+    }
+
+    /// The same queue, not started yet, with at most so many jobs of one agent at the same time.
+    #[must_use]
+    pub fn with_per_agent(self: Arc<Self>, most: Option<usize>) -> Arc<Self> {
+        match Arc::try_unwrap(self) {
+            Ok(queue) => Arc::new(Self {
+                per_agent: most,
+                ..queue
+            }),
+            Err(started) => started,
+        }
     }
 
     /// Starts the tasks: the queue itself and the reconciler.
@@ -85,6 +102,7 @@ impl Queue {
                 lease: self.lease,
                 limit: free,
                 holding: self.holding().clone(),
+                per_agent: self.per_agent,
             };
             let more = match self.store.run(claim).await {
                 Ok(Claimed { jobs, spent }) => {
@@ -103,6 +121,7 @@ impl Queue {
             if !more {
                 tokio::select! {
                     () = woken => {}
+                    () = self.ended.notified(), if self.per_agent.is_some() => {}
                     () = tokio::time::sleep(POLL) => {}
                     () = self.tasks.stopping() => return,
                 }
@@ -115,11 +134,12 @@ impl Queue {
         let slot = Arc::clone(&self.slots).try_acquire_owned();
         let queue = Arc::clone(self);
         let id = job.id.clone();
-        self.holding().insert(id.clone());
+        self.holding().insert(id.clone(), Agent::of(&job));
         self.tasks.spawn(async move {
             work(&queue.store, &*queue.run, queue.lease, queue.tasks.clone(), job).await;
             queue.holding().remove(&id);
             drop(slot);
+            queue.ended.notify_one();
         });
     }
 
@@ -134,7 +154,7 @@ impl Queue {
         }
     }
 
-    fn holding(&self) -> MutexGuard<'_, BTreeSet<JobId>> {
+    fn holding(&self) -> MutexGuard<'_, BTreeMap<JobId, Agent>> {
         self.holding.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

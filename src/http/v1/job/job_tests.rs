@@ -37,6 +37,18 @@ async fn submit(bench: &Bench) -> Value {
 }
 
 #[tokio::test]
+async fn a_priority_is_a_whole_number_within_bounds() {
+    let bench = Bench::new().await;
+    let ask = |priority: Value| json!({ "piece": "pay-invoice", "input": "x", "priority": priority });
+    for bad in [json!(101), json!(-101), json!(1.5), json!("1"), json!(true)] {
+        let heard = bench.post("/api/jobs", "agent", ask(bad)).await;
+        assert_eq!(heard.status, 400, "{}", heard.text);
+    }
+    let heard = bench.post("/api/jobs", "agent", ask(json!(-100))).await;
+    assert_eq!(heard.status, 201, "{}", heard.text);
+}
+
+#[tokio::test]
 async fn a_submitted_job_has_its_documented_shape() {
     let bench = Bench::new().await;
     let job = submit(&bench).await;

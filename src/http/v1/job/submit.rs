@@ -13,6 +13,9 @@ use crate::http::problem::{Code, Problem};
 use crate::ids::JobId;
 use crate::job::submit::Submit;
 
+/// The highest priority that can be asked for, and with a minus the lowest.
+const PRIORITY: i32 = 100;
+
 /// Submits it.
 pub async fn handle(State(api): State<Api>, agent: Agent, mut members: Members) -> Result<Response, Problem> {
     let piece = members.required("piece")?;
@@ -20,6 +23,7 @@ pub async fn handle(State(api): State<Api>, agent: Agent, mut members: Members) 
     let agent_id = members.name("agent_id")?;
     let session_id = members.name("session_id")?;
     let requester = members.name("requester")?;
+    let priority = members.whole("priority", -PRIORITY, PRIORITY)?.unwrap_or(0);
     members.finish()?;
     let permitted = agent.pieces.as_ref().is_none_or(|pieces| pieces.contains(&piece));
     let desk = api.desk().ok_or_else(|| Problem::new(Code::NotInstalled))?;
@@ -48,7 +52,7 @@ pub async fn handle(State(api): State<Api>, agent: Agent, mut members: Members) 
         requester,
         persons,
         parent: None,
-        priority: 0,
+        priority,
     };
     let job = gatekeeper.store().run(submit).await?;
     let mut response = (StatusCode::CREATED, Json(view(&api, &job))).into_response();
