@@ -23,6 +23,9 @@ const BATCH: usize = 64;
 const LEASE: Duration = Duration::from_secs(45);
 /// The slow poll behind the wake-ups.
 const POLL: Duration = Duration::from_secs(1);
+/// After a claim that found nothing to send, whoever wakes it: under a burst, putting cards off must not take the writer from
+/// the decisions.
+const REST: Duration = Duration::from_millis(20);
 
 /// See the module.
 pub struct Sender {
@@ -105,6 +108,9 @@ impl Sender {
     }
 
     /// Sends until the server stops. What was claimed is sent and recorded before the task ends.
+    ///
+    /// Claiming takes the store's writer, so whether anything is due is asked of a reader first: a decision does not pay for
+    /// the card that is edited a moment after it.
     pub async fn run(self: Arc<Self>, tasks: Tasks) {
         loop {
             let woken = self.store.wakes().outbox();
@@ -113,15 +119,18 @@ impl Sender {
             if tasks.is_stopping() {
                 return;
             }
-            match self.store.run(self.claim()).await {
-                Ok(claimed) if claimed.is_empty() => {
-                    let pause = self.until_next().await;
-                    tokio::select! {
-                        () = woken => {}
-                        () = tokio::time::sleep(pause) => {}
-                        () = tasks.stopping() => return,
-                    }
+            let pause = self.until_next().await;
+            if !pause.is_zero() {
+                tokio::select! {
+                    () = woken => {}
+                    () = tokio::time::sleep(pause) => {}
+                    () = tasks.stopping() => return,
                 }
+                continue;
+            }
+            let rest = match self.store.run(self.claim()).await {
+                // Due, but nothing to be had: the channels are full, or other processes are at it.
+                Ok(claimed) if claimed.is_empty() => REST,
                 Ok(claimed) => {
                     for one in claimed {
                         // Before the next claim: what is taken must not be counted as free once more.
@@ -131,21 +140,24 @@ impl Sender {
                         let sender = Arc::clone(&self);
                         tasks.spawn(async move { sender.send(one).await });
                     }
+                    continue;
                 }
                 Err(error) => {
                     warn!(%error, "the outbox could not be read");
-                    tokio::select! {
-                        () = tokio::time::sleep(POLL) => {}
-                        () = tasks.stopping() => return,
-                    }
+                    POLL
                 }
+            };
+            tokio::select! {
+                () = tokio::time::sleep(rest) => {}
+                () = tasks.stopping() => return,
             }
         }
     }
 
+    /// How long nothing is due, at most [`POLL`].
     async fn until_next(&self) -> Duration {
         match self.store.read().next_outbox().await {
-            Ok(Some(at)) => at.since(self.clock.now()).clamp(Duration::from_millis(5), POLL),
+            Ok(Some(at)) => at.since(self.clock.now()).min(POLL),
             _ => POLL,
         }
     }

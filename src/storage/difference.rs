@@ -26,6 +26,22 @@ pub(super) enum Step {
 }
 
 impl Step {
+    /// All of them, in the order in which they are written.
+    pub(super) const ALL: [Self; 12] = [
+        Self::InsertJobs,
+        Self::InsertConfirmations,
+        Self::ChangeConfirmations,
+        Self::ChangeJobs,
+        Self::InsertVotes,
+        Self::InsertDeliveries,
+        Self::ChangeDeliveries,
+        Self::PutOutbox,
+        Self::RemoveOutbox,
+        Self::InsertReplays,
+        Self::InsertEvents,
+        Self::MoveHeads,
+    ];
+
     /// Whether the statement is judged by the clock of the batch.
     pub(super) const fn judges(self) -> bool {
         matches!(self, Self::ChangeConfirmations)

@@ -5,9 +5,9 @@ use std::collections::{BTreeMap, HashSet};
 use gatepost_channel::UtcMillis;
 
 use super::rows::log::{HeadRow, ReplayMemory};
-use super::rows::parse_all;
 use super::rows::request::{ConfirmationRow, DeliveryRow, VoteRow};
 use super::rows::work::{JobRow, OutboxRow};
+use super::rows::{Site, parse_all};
 use super::{CallKey, Loaded, StoreError, Touches, TwinKey};
 use crate::confirmation::{Delivery, Dossier, State, Vote};
 use crate::delivery::OutboxItem;
@@ -83,11 +83,17 @@ impl Dossiers {
 
     /// One dossier for each request, in the order in which the requests were taken; with its id, for the log.
     pub(super) fn read(mut self) -> Vec<(String, Result<Dossier, StoreError>)> {
+        let mut seen = HashSet::new();
         std::mem::take(&mut self.requests)
             .into_iter()
             .map(|row| {
                 let id = row.id.clone();
-                let dossier = self.dossier(row);
+                // Its votes and cards went to the first: a second one would stand in its place without them.
+                let dossier = if seen.insert(id.clone()) {
+                    self.dossier(row)
+                } else {
+                    Err(Site::new("confirmation", &id).fault("read twice"))
+                };
                 (id, dossier)
             })
             .collect()

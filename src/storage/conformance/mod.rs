@@ -77,7 +77,8 @@ on_both! {
         two_workers_never_claim_the_same_job,
         a_lease_that_ran_out_is_claimed_again_and_the_old_holder_is_fenced,
         parked_jobs_are_not_claimed_and_stranded_ones_are_found,
-        an_outbox_row_is_claimed_once_and_a_newer_wish_outlives_the_sender;
+        an_outbox_row_is_claimed_once_and_a_newer_wish_outlives_the_sender,
+        a_request_reached_through_two_cards_is_read_once_and_whole;
     log:
         the_chain_has_no_gaps_under_concurrency_and_verifies,
         the_log_cannot_be_edited_or_cut_but_openings_can_be_erased,

@@ -443,3 +443,45 @@ pub(super) async fn an_outbox_row_is_claimed_once_and_a_newer_wish_outlives_the_
     assert!(place.store.run(Sent(other)).await.expect("sent"));
     assert_eq!(place.store.read().next_outbox().await.expect("read"), None);
 }
+
+/// Touches outbox rows and looks at a request of theirs.
+struct LookThrough {
+    rows: Vec<OutboxId>,
+    request: ConfirmationId,
+}
+
+impl Transaction for LookThrough {
+    type Answer = Option<Dossier>;
+    const NAME: &'static str = "test.look_through";
+
+    fn touches(&self, touches: &mut Touches) {
+        touches.outbox.extend(self.rows.iter().cloned());
+    }
+
+    fn apply(&self, workspace: &mut Workspace) -> Option<Dossier> {
+        workspace.dossier(&self.request)
+    }
+}
+
+pub(super) async fn a_request_reached_through_two_cards_is_read_once_and_whole(place: &Place) {
+    let dossier = place
+        .fresh(&Ask {
+            cards: 2,
+            quorum: 2,
+            ..Ask::default()
+        })
+        .await;
+    let id = &dossier.confirmation.id;
+    place.approve(id, "dana").await;
+    let look = LookThrough {
+        rows: dossier
+            .deliveries
+            .iter()
+            .map(|card| OutboxId::of_card(&card.id))
+            .collect(),
+        request: id.clone(),
+    };
+    let seen = place.store.run(look).await.expect("look").expect("the request");
+    assert_eq!(seen, place.dossier(id).await);
+    assert_eq!((seen.votes.len(), seen.deliveries.len()), (1, 2));
+}

@@ -3,11 +3,13 @@
 use std::sync::LazyLock;
 
 use gatepost_channel::UtcMillis;
+use sqlx::AssertSqlSafe;
 use sqlx::sqlite::SqliteConnection;
 
-use super::fault;
+use super::{failed, fault};
+use crate::clock::Clock;
 use crate::storage::batch::Fault;
-use crate::storage::gather::{Due, Gathered, Kind, gather};
+use crate::storage::gather::{Due, Gathered, Kind, chooses, gather};
 use crate::storage::rows::log::{HeadRow, ReplayMemory};
 use crate::storage::rows::request::{ConfirmationRow, DeliveryRow, VoteRow};
 use crate::storage::rows::spell;
@@ -15,54 +17,116 @@ use crate::storage::rows::work::{JobRow, OutboxRow};
 use crate::storage::wanted::Wanted;
 use crate::storage::{Loaded, StoreError, Touches};
 
-/// `$1` is a JSON object with the lists of [`Wanted`]; what comes back is one JSON array for each kind of row, since handing
-/// over a row costs more than reading it. The writer is alone, so nothing needs a lock of its own.
-static LOAD: LazyLock<String> = LazyLock::new(|| {
+/// The parts of the statement that reads. `$1` is a JSON object with the lists of [`Wanted`]; what comes back is one JSON array
+/// for each kind of row, since handing over a row costs more than reading it. The writer is alone, so nothing needs a lock of
+/// its own. Only the parts whose lists hold something are asked: most batches are of one kind.
+const OF_CONFIRMATIONS: &str = "SELECT value FROM json_each($1, '$.confirmations')";
+const OF_CALLS: &str =
+    "SELECT confirmation.id FROM json_each($1, '$.calls') AS wanted CROSS JOIN confirmation
+  ON org = wanted.value->>0 AND token = wanted.value->>1 AND coalesce(session_id, '') = wanted.value->>2
+  AND tool_call_id = wanted.value->>3";
+const OF_TWINS: &str =
+    "SELECT confirmation.id FROM json_each($1, '$.twins') AS wanted CROSS JOIN confirmation
+  ON org = wanted.value->>0 AND token = wanted.value->>1 AND coalesce(session_id, '') = wanted.value->>2
+  AND digest = wanted.value->>3 AND status IN ('pending', 'approved') AND consumed_at IS NULL";
+const OF_TOKENS: &str = "SELECT confirmation FROM json_each($1, '$.tokens') AS wanted CROSS JOIN delivery ON token_hash = wanted.value";
+const OF_OUTBOX: &str = "SELECT confirmation FROM json_each($1, '$.outbox') AS wanted CROSS JOIN outbox
+  ON outbox.id = wanted.value AND confirmation IS NOT NULL";
+const OF_REPLAYS: &str = "SELECT confirmation FROM json_each($1, '$.replays') AS wanted CROSS JOIN replay
+  ON app_kind = wanted.value->>0 AND app_id = wanted.value->>1 AND press = wanted.value->>2 AND confirmation IS NOT NULL";
+/// What hangs on the requests that were found.
+static OF_REQUESTS: LazyLock<String> = LazyLock::new(|| {
     format!(
-        "WITH request(id) AS MATERIALIZED (
-           SELECT value FROM json_each($1, '$.confirmations')
-           UNION SELECT confirmation.id FROM json_each($1, '$.calls') AS wanted CROSS JOIN confirmation
-             ON org = wanted.value->>0 AND token = wanted.value->>1 AND coalesce(session_id, '') = wanted.value->>2
-             AND tool_call_id = wanted.value->>3
-           UNION SELECT confirmation.id FROM json_each($1, '$.twins') AS wanted CROSS JOIN confirmation
-             ON org = wanted.value->>0 AND token = wanted.value->>1 AND coalesce(session_id, '') = wanted.value->>2
-             AND digest = wanted.value->>3 AND status IN ('pending', 'approved') AND consumed_at IS NULL
-           UNION SELECT confirmation FROM json_each($1, '$.tokens') AS wanted CROSS JOIN delivery ON token_hash = wanted.value
-           UNION SELECT confirmation FROM json_each($1, '$.outbox') AS wanted CROSS JOIN outbox ON outbox.id = wanted.value
-             AND confirmation IS NOT NULL
-           UNION SELECT confirmation FROM json_each($1, '$.replays') AS wanted CROSS JOIN replay
-             ON app_kind = wanted.value->>0 AND app_id = wanted.value->>1 AND press = wanted.value->>2 AND confirmation IS NOT NULL
-         ),
-         errand(id) AS MATERIALIZED (
-           SELECT value FROM json_each($1, '$.outbox')
-           UNION SELECT outbox.id FROM request CROSS JOIN outbox ON outbox.confirmation = request.id AND card IS NOT NULL
-         ),
-         work(id) AS MATERIALIZED (
-           SELECT value FROM json_each($1, '$.jobs')
-           UNION SELECT confirmation.job FROM request CROSS JOIN confirmation ON confirmation.id = request.id AND confirmation.job IS NOT NULL
-         ),
-         chain(org) AS MATERIALIZED (
-           SELECT value FROM json_each($1, '$.orgs')
-           UNION SELECT confirmation.org FROM request CROSS JOIN confirmation ON confirmation.id = request.id
-           UNION SELECT job.org FROM work CROSS JOIN job ON job.id = work.id
-         )
-         SELECT 'confirmation', json_group_array({confirmation}) FROM request CROSS JOIN confirmation ON confirmation.id = request.id
+        "SELECT 'confirmation', json_group_array({confirmation}) FROM request CROSS JOIN confirmation ON confirmation.id = request.id
          UNION ALL SELECT 'vote', json_group_array({vote}) FROM request CROSS JOIN vote ON vote.confirmation = request.id
-         UNION ALL SELECT 'delivery', json_group_array({delivery}) FROM request CROSS JOIN delivery ON delivery.confirmation = request.id
-         UNION ALL SELECT 'outbox', json_group_array({outbox}) FROM errand CROSS JOIN outbox ON outbox.id = errand.id
-         UNION ALL SELECT 'job', json_group_array({job}) FROM work CROSS JOIN job ON job.id = work.id
-         UNION ALL SELECT 'chain_head', json_group_array({head}) FROM chain CROSS JOIN chain_head ON chain_head.org = chain.org
-         UNION ALL SELECT 'replay', json_group_array({replay}) FROM json_each($1, '$.replays') AS wanted CROSS JOIN replay
-             ON app_kind = wanted.value->>0 AND app_id = wanted.value->>1 AND press = wanted.value->>2",
+         UNION ALL SELECT 'delivery', json_group_array({delivery}) FROM request CROSS JOIN delivery ON delivery.confirmation = request.id",
         confirmation = ConfirmationRow::SQLITE,
         vote = VoteRow::SQLITE,
         delivery = DeliveryRow::SQLITE,
-        outbox = OutboxRow::SQLITE,
-        job = JobRow::SQLITE,
-        head = HeadRow::SQLITE,
-        replay = ReplayMemory::SQLITE,
     )
 });
+static ERRANDS: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        "SELECT 'outbox', json_group_array({}) FROM errand CROSS JOIN outbox ON outbox.id = errand.id",
+        OutboxRow::SQLITE
+    )
+});
+static WORK: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        "SELECT 'job', json_group_array({}) FROM work CROSS JOIN job ON job.id = work.id",
+        JobRow::SQLITE
+    )
+});
+static HEADS: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        "SELECT 'chain_head', json_group_array({}) FROM chain CROSS JOIN chain_head ON chain_head.org = chain.org",
+        HeadRow::SQLITE
+    )
+});
+static REPLAYS: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        "SELECT 'replay', json_group_array({}) FROM json_each($1, '$.replays') AS wanted CROSS JOIN replay
+         ON app_kind = wanted.value->>0 AND app_id = wanted.value->>1 AND press = wanted.value->>2",
+        ReplayMemory::SQLITE
+    )
+});
+
+/// The statement for what is wanted.
+fn reading(wanted: &Wanted) -> String {
+    let requests: Vec<&str> = [
+        (OF_CONFIRMATIONS, wanted.confirmations.is_empty()),
+        (OF_CALLS, wanted.calls.is_empty()),
+        (OF_TWINS, wanted.twins.is_empty()),
+        (OF_TOKENS, wanted.tokens.is_empty()),
+        (OF_OUTBOX, wanted.outbox.is_empty()),
+        (OF_REPLAYS, wanted.replays.is_empty()),
+    ]
+    .into_iter()
+    .filter_map(|(part, empty)| (!empty).then_some(part))
+    .collect();
+    let (mut errand, mut work) = (Vec::new(), Vec::new());
+    let mut chain = vec!["SELECT value FROM json_each($1, '$.orgs')"];
+    let (mut found, mut parts) = (Vec::new(), Vec::new());
+    if !wanted.outbox.is_empty() {
+        errand.push("SELECT value FROM json_each($1, '$.outbox')");
+    }
+    if !wanted.jobs.is_empty() {
+        work.push("SELECT value FROM json_each($1, '$.jobs')");
+    }
+    if !requests.is_empty() {
+        errand.push("SELECT outbox.id FROM request CROSS JOIN outbox ON outbox.confirmation = request.id AND card IS NOT NULL");
+        work.push("SELECT confirmation.job FROM request CROSS JOIN confirmation ON confirmation.id = request.id AND confirmation.job IS NOT NULL");
+        chain.push(
+            "SELECT confirmation.org FROM request CROSS JOIN confirmation ON confirmation.id = request.id",
+        );
+        found.push(("request", requests));
+        parts.push(OF_REQUESTS.as_str());
+    }
+    if !errand.is_empty() {
+        found.push(("errand", errand));
+        parts.push(&ERRANDS);
+    }
+    if !work.is_empty() {
+        chain.push("SELECT job.org FROM work CROSS JOIN job ON job.id = work.id");
+        found.push(("work", work));
+        parts.push(&WORK);
+    }
+    found.push(("chain", chain));
+    parts.push(&HEADS);
+    if !wanted.replays.is_empty() {
+        parts.push(&REPLAYS);
+    }
+    let found: Vec<String> = found
+        .into_iter()
+        .map(|(name, members)| {
+            let column = if name == "chain" { "org" } else { "id" };
+            // UNION even over one member: a request of two cards is found twice, and must be read once.
+            let members = members.join(" UNION ");
+            format!("{name}({column}) AS MATERIALIZED (SELECT NULL WHERE false UNION {members})")
+        })
+        .collect();
+    format!("WITH {} {}", found.join(", "), parts.join(" UNION ALL "))
+}
 
 // In each, `$1` is the clock, `$2` how many, `$3` the rows to pass over.
 const DUE_CONFIRMATIONS: &str = "SELECT id FROM confirmation WHERE status = 'pending' AND expires_at <= $1
@@ -86,8 +150,31 @@ const STRANDED_JOBS: &str = "WITH parked(id) AS (
 const WAITED_FOR: &str = "SELECT waited.value FROM job, json_each(job.waiting_on) AS waited
   WHERE job.id IN (SELECT value FROM json_each($1)) AND substr(waited.value, 1, 3) = 'cr_'";
 
-/// Reads everything that the batch touches, inside the writing transaction.
-pub(super) async fn load(
+/// How every writing transaction begins: it never has to be upgraded from a reader.
+const BEGIN: &str = "BEGIN IMMEDIATE";
+
+/// Begins the writing transaction and reads everything that the batch touches. Deadlines are judged by the clock as it is
+/// when the file is ours.
+pub(super) async fn begin(
+    connection: &mut SqliteConnection,
+    touches: &Touches,
+    clock: &dyn Clock,
+    spoiled: &mut Vec<String>,
+) -> Result<Loaded, Fault> {
+    if !chooses(touches) {
+        // One hand-over to the driver's thread instead of two.
+        let wanted = Wanted::from(touches);
+        let rows = rows(connection, format!("{BEGIN};\n{}", reading(&wanted)), &wanted).await?;
+        return Ok(gather(touches, clock.now(), &rows, &Due::default())?.loaded);
+    }
+    sqlx::query(BEGIN)
+        .execute(&mut *connection)
+        .await
+        .map_err(|error| Fault::Lost(failed(&error)))?;
+    load(connection, touches, clock.now(), spoiled).await
+}
+
+async fn load(
     connection: &mut SqliteConnection,
     touches: &Touches,
     now: UtcMillis,
@@ -112,7 +199,7 @@ pub(super) async fn load(
                 .map_err(|error| fault(&error))?;
             wanted.confirmations.extend(requests);
         }
-        let rows = rows(connection, &wanted).await?;
+        let rows = rows(connection, reading(&wanted), &wanted).await?;
         let gathered = gather(touches, now, &rows, &due)?;
         let Gathered { loaded, spoiled: new } = gathered;
         if new.is_empty() || round == ROUNDS {
@@ -154,8 +241,12 @@ async fn due(
     Ok(due)
 }
 
-async fn rows(connection: &mut SqliteConnection, wanted: &Wanted) -> Result<Vec<(Kind, String)>, Fault> {
-    let found: Vec<(String, String)> = sqlx::query_as(LOAD.as_str())
+async fn rows(
+    connection: &mut SqliteConnection,
+    statement: String,
+    wanted: &Wanted,
+) -> Result<Vec<(Kind, String)>, Fault> {
+    let found: Vec<(String, String)> = sqlx::query_as(AssertSqlSafe(statement))
         .bind(spell(wanted))
         .fetch_all(connection)
         .await

@@ -46,6 +46,8 @@ pub(super) async fn open(path: &Path, settings: &Settings, tasks: &Tasks) -> Res
     migrate::run(&mut connection, path, fresh, settings.clock.now()).await?;
     let readers = SqlitePoolOptions::new()
         .max_connections(settings.readers)
+        // A file does not go away as a server does: asking before each use would only cost.
+        .test_before_acquire(false)
         .connect_with(reading(path))
         .await
         .map_err(|error| OpenError::Unusable(describe(&error)))?;
@@ -79,6 +81,7 @@ fn writing(path: &Path) -> SqliteConnectOptions {
         .statement_cache_capacity(STATEMENTS)
         .pragma("wal_autocheckpoint", CHECKPOINT_PAGES)
         .pragma("cache_size", CACHE)
+        .pragma("temp_store", "MEMORY")
         .pragma("trusted_schema", "OFF")
         .thread_name(|_| "gatepost-sqlite-writer".to_owned())
         .disable_statement_logging()

@@ -58,11 +58,10 @@ impl SqliteWriter {
 
 impl Engine for SqliteWriter {
     async fn begin(&mut self, touches: &Touches) -> Result<Loaded, Fault> {
-        self.order("BEGIN IMMEDIATE").await?;
-        let now = self.clock.now();
+        let clock = Arc::clone(&self.clock);
         let mut spoiled = std::mem::take(&mut self.spoiled);
         let loaded = match self.connection() {
-            Ok(connection) => load::load(connection, touches, now, &mut spoiled).await,
+            Ok(connection) => load::begin(connection, touches, &*clock, &mut spoiled).await,
             Err(fault) => Err(fault),
         };
         self.spoiled = spoiled;
