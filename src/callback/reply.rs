@@ -45,7 +45,7 @@ pub fn of(decided: &Decided, decision: Decision) -> Said {
     }
 }
 
-const ALL: [Refusal; 13] = [
+const ALL: [Refusal; 15] = [
     Refusal::NotFound,
     Refusal::UnknownCard,
     Refusal::OtherChannel,
@@ -56,6 +56,8 @@ const ALL: [Refusal; 13] = [
     Refusal::SelfApproval,
     Refusal::OutdatedCard,
     Refusal::PartialView,
+    Refusal::ReasonRequired,
+    Refusal::NotThisStage,
     Refusal::AlreadyVoted,
     Refusal::AlreadySettled,
     Refusal::Expired,
@@ -73,6 +75,8 @@ fn refused(refusal: Refusal, dossier: Option<&Dossier>) -> Said {
         Refusal::SelfApproval => ("self_approval", ReplyTone::Error),
         Refusal::OutdatedCard => ("outdated_card", ReplyTone::Warning),
         Refusal::PartialView => ("partial_view", ReplyTone::Warning),
+        Refusal::ReasonRequired => ("reason_required", ReplyTone::Warning),
+        Refusal::NotThisStage => ("not_this_stage", ReplyTone::Warning),
         Refusal::AlreadyVoted => ("already_voted", ReplyTone::Info),
         Refusal::Expired => ("expired", ReplyTone::Warning),
         Refusal::AlreadySettled => match dossier.map(|d| d.confirmation.state.status()) {

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::gate::decision::{RequireReason, Stage};
 use crate::gate::policy::{Approvers, ConfirmSource, Effect, PartialView, PolicySource, RuleSource};
 
 use super::{
@@ -14,6 +15,11 @@ const EFFECTS: [(&str, Effect); 3] = [
     ("allow", Effect::Allow),
     ("deny", Effect::Deny),
     ("confirm", Effect::Confirm),
+];
+const REASONS: [(&str, RequireReason); 3] = [
+    ("reject", RequireReason::Reject),
+    ("approve", RequireReason::Approve),
+    ("both", RequireReason::Both),
 ];
 const LONGEST: Duration = Duration::from_hours(366 * 24);
 
@@ -97,6 +103,11 @@ fn decode_confirm(map: &mut MapReader<'_>, cx: &Context<'_>) -> Option<ConfirmSo
         partial_view: map.optional("partial_view").and_then(|view| {
             view.choice(&[("reject", PartialView::Reject), ("approve", PartialView::Approve)])
         }),
+        require_reason: map
+            .optional("require_reason")
+            .and_then(|needed| needed.choice(&REASONS)),
+        confirm_step: map.optional("confirm_step").and_then(|asked| asked.boolean()),
+        stages: None,
     };
     (cx.count() == before).then_some(source)
 }
@@ -140,7 +151,8 @@ fn decode_rule(reader: &Reader<'_>) -> Option<RuleSource> {
     let verified_requester = map
         .optional("verified_requester")
         .and_then(|verified| verified.boolean());
-    let confirm = decode_confirm(&mut map, cx);
+    let stages = map.optional("stages").and_then(|stages| decode_stages(&stages));
+    let confirm = decode_confirm(&mut map, cx).map(|confirm| ConfirmSource { stages, ..confirm });
     map.finish();
     if cx.count() != before {
         return None;
@@ -157,6 +169,25 @@ fn decode_rule(reader: &Reader<'_>) -> Option<RuleSource> {
         verified_requester: verified_requester.unwrap_or(false),
         confirm: confirm?,
     })
+}
+
+/// The stages of a rule, in order.
+fn decode_stages(reader: &Reader<'_>) -> Option<Vec<Stage>> {
+    let decode = |reader: &Reader<'_>| {
+        let mut map = reader.map()?;
+        let name = map.required("name").and_then(|name| name.line(64));
+        let approvers = map
+            .required("approvers")
+            .and_then(|approvers| decode_approvers(&approvers));
+        let quorum = map.optional("quorum").map(|quorum| quorum.integer(1, 1000));
+        map.finish();
+        Some(Stage {
+            name: name?,
+            approvers: approvers?,
+            quorum: quorum.unwrap_or(Some(1))?,
+        })
+    };
+    reader.list()?.iter().map(decode).collect()
 }
 
 /// JSON pointers (RFC 6901) below the root: a pointer that is misspelt would hide nothing.

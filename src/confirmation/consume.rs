@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use gatepost_channel::{Decision, UtcMillis};
+use gatepost_channel::UtcMillis;
 
 use crate::audit::{Actor, Draft};
 use crate::gate::Digest;
@@ -10,7 +10,7 @@ use crate::ids::{ConfirmationId, PermitId, TokenName};
 use crate::storage::{Touches, Transaction, Workspace};
 
 use super::roll::Roll;
-use super::{Permit, State, Status};
+use super::{Permit, State, Status, stage};
 
 /// Asks for the permit of an approved call.
 #[derive(Debug, Clone)]
@@ -146,14 +146,8 @@ fn judge(workspace: &Workspace, request: &Consume) -> Result<Granted, NotGranted
     if request.denied_by.is_some() {
         return Err(NotGranted::DeniedByRule);
     }
-    let approvals = workspace
-        .votes(&request.id)
-        .iter()
-        .filter(|vote| {
-            vote.decision == Decision::Approve && request.roll.may_decide(&vote.person, &row.org, &row.terms)
-        })
-        .count();
-    if u32::try_from(approvals).unwrap_or(u32::MAX) < row.terms.quorum.max(1) {
+    let votes = workspace.votes(&request.id);
+    if !stage::all_approve(votes, &row.terms, &row.org, &request.roll) {
         return Err(NotGranted::NotAuthorised);
     }
     Ok(Granted {

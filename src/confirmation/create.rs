@@ -6,7 +6,7 @@ use crate::ids::{ConfirmationId, Org};
 use crate::storage::{CallKey, Touches, Transaction, TwinKey, Workspace};
 
 use super::settle::refresh_cards;
-use super::{Asked, Confirmation, Delivery, Dossier, Ledger, State};
+use super::{Asked, Confirmation, Delivery, Dossier, Ledger, Progress, State};
 use crate::gate::Terms;
 
 /// A new request, complete but for its times.
@@ -107,6 +107,7 @@ impl Transaction for Create {
             expires_at: gatepost_channel::UtcMillis(now.0.saturating_add(self.terms.timeout_ms)),
             state: State::Pending,
             ledger: Ledger::default(),
+            progress: Progress::default(),
             revision: 1,
             edition: 1,
             version: 0,

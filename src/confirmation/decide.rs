@@ -12,7 +12,8 @@ use crate::storage::{ReplayKey, ReplayRow, TokenHash, Touches, Transaction, Work
 
 use super::roll::Roll;
 use super::settle::{refresh_cards, settle};
-use super::{DeliveryState, Dossier, Permit, Standing, State, Status, Vote, expire};
+use super::{DeliveryState, Dossier, Permit, Standing, State, Status, Vote, VoteContent, expire, stage};
+use crate::gate::decision::says_something;
 
 /// How long an accepted callback is remembered at least, beyond the life of its request: the freshness window of the
 /// platforms with room to spare.
@@ -145,6 +146,10 @@ pub enum Refusal {
     OutdatedCard,
     /// The card does not show everything.
     PartialView,
+    /// The rule asks for a reason in words.
+    ReasonRequired,
+    /// The person is asked in another stage.
+    NotThisStage,
     /// The person's first vote stands.
     AlreadyVoted,
     /// The request was settled before.
@@ -167,6 +172,8 @@ impl Refusal {
             Self::SelfApproval => "self_approval",
             Self::OutdatedCard => "outdated_card",
             Self::PartialView => "partial_view",
+            Self::ReasonRequired => "reason_required",
+            Self::NotThisStage => "not_this_stage",
             Self::AlreadyVoted => "already_voted",
             Self::AlreadySettled => "already_settled",
             Self::Expired => "expired",
@@ -321,6 +328,7 @@ impl Decide {
             return Ruling::Refused(Refusal::NotFound);
         };
         let (org, terms, job) = (row.org.clone(), row.terms.clone(), row.asked.job.clone());
+        let stage = stage::current(&terms, &row.progress);
         let channel = match &self.target {
             Target::Card(clicked) => Some(clicked.channel.clone()),
             Target::Request { .. } => None,
@@ -330,7 +338,10 @@ impl Decide {
             .with("decision", self.decision.as_str())
             .with("surface", self.surface.as_str())
             .with_private("reason", self.reason.clone());
-        draft.job = job;
+        if let Some(name) = stage.name {
+            draft = draft.with("stage", name);
+        }
+        draft.job.clone_from(&job);
         draft.channel = channel.as_ref().map(|channel| channel.0.clone());
         workspace.audit(draft);
         workspace.insert_vote(
@@ -342,28 +353,37 @@ impl Decide {
                 surface: self.surface.as_str().to_owned(),
                 reason: self.reason.as_ref().map(|reason| reason.value.clone()),
                 at: now,
+                content: VoteContent { stage: stage.at },
             },
         );
         // Persons count, not clicks; and only those who may still decide.
-        let count = |decision| {
-            let voted = workspace
-                .votes(id)
-                .iter()
-                .filter(|vote| vote.decision == decision);
-            voted
-                .filter(|vote| self.roll.may_decide(&vote.person, &org, &terms))
-                .count()
-        };
-        let reached = |count: usize, needed: u32| u32::try_from(count).unwrap_or(u32::MAX) >= needed.max(1);
+        let votes = workspace.votes(id);
+        let approved =
+            || stage::standing(votes, Decision::Approve, &stage, &org, &self.roll) >= stage.quorum;
+        let rejected =
+            || stage::rejections(votes, &terms, &org, &self.roll) >= terms.deny_threshold.max(1);
         let state = match self.decision {
-            Decision::Approve if reached(count(Decision::Approve), terms.quorum) => State::Approved {
+            Decision::Approve if approved() && !stage.is_last() => {
+                let mut draft = Draft::new(&org, "stage.passed", Actor::System)
+                    .about(id)
+                    .with("stage", stage.name.unwrap_or_default());
+                draft.job = job;
+                workspace.audit(draft);
+                // Others are asked from here on: what stands on the cards was for those who were asked before.
+                workspace.change_confirmation(id, |row| {
+                    row.progress.stage += 1;
+                    row.revision += 1;
+                    row.edition += 1;
+                });
+                refresh_cards(workspace, id);
+                return Ruling::Counted;
+            }
+            Decision::Approve if approved() => State::Approved {
                 at: now,
                 permit: Permit::Open,
             },
-            Decision::Reject if reached(count(Decision::Reject), terms.deny_threshold) => {
-                State::Rejected { at: now }
-            }
-            _ => {
+            Decision::Reject if rejected() => State::Rejected { at: now },
+            Decision::Approve | Decision::Reject => {
                 workspace.change_confirmation(id, |row| row.edition += 1);
                 refresh_cards(workspace, id);
                 return Ruling::Counted;
@@ -404,6 +424,10 @@ impl Decide {
         if workspace.votes(id).iter().any(|vote| vote.person == *person) {
             return Err(Refusal::AlreadyVoted);
         }
+        let stage = stage::current(&row.terms, &row.progress);
+        if !self.roll.is_among(person, &row.org, stage.approvers) {
+            return Err(Refusal::NotThisStage);
+        }
         if self.decision == Decision::Approve {
             if row.asked.persons.contains(person) && !row.terms.self_approval {
                 return Err(Refusal::SelfApproval);
@@ -414,6 +438,10 @@ impl Decide {
             {
                 return Err(Refusal::PartialView);
             }
+        }
+        let said = |reason: &Opening| says_something(&reason.value);
+        if row.terms.decision.require_reason.of(self.decision) && !self.reason.as_ref().is_some_and(said) {
+            return Err(Refusal::ReasonRequired);
         }
         Ok(person.clone())
     }

@@ -11,7 +11,7 @@ use super::{Asked, Delivery, DeliveryState, Dossier, Standing};
 use crate::audit::Opening;
 use crate::delivery::button::{ServerKey, token_hash};
 use crate::gate::policy::{Approvers, PartialView};
-use crate::gate::{Arguments, Digest, Terms, ToolName};
+use crate::gate::{Arguments, DecisionTerms, Digest, Terms, ToolName};
 use crate::ids::{ChannelName, ConfirmationId, DeliveryId, Ids as _, OperatorId, Org, SeededIds, TokenName};
 use crate::storage::ReplayKey;
 use crate::storage::memory::Memory;
@@ -47,6 +47,7 @@ pub fn terms(quorum: u32) -> Terms {
         permit_ttl_ms: 3_600_000,
         partial_view: PartialView::Reject,
         redact: vec![],
+        decision: DecisionTerms::default(),
     }
 }
 

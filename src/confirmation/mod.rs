@@ -15,6 +15,8 @@ pub mod consume;
 pub mod create;
 pub mod decide;
 #[cfg(test)]
+mod content_tests;
+#[cfg(test)]
 mod decide_tests;
 pub mod expire;
 #[cfg(test)]
@@ -22,6 +24,7 @@ pub mod fixture;
 pub mod outcome;
 pub mod roll;
 pub mod settle;
+pub mod stage;
 pub mod sweeper;
 
 /// The call as it was asked, and who asked. Never changes.
@@ -239,6 +242,8 @@ pub struct Confirmation {
     pub state: State,
     /// What followed.
     pub ledger: Ledger,
+    /// How far its decision got.
+    pub progress: Progress,
     /// Counts what must be decided anew: buttons carry it, and a press on an older one casts no vote. A vote does not raise
     /// it, so that several people can answer the same card.
     pub revision: u32,
@@ -246,6 +251,29 @@ pub struct Confirmation {
     pub edition: u32,
     /// Counts writes of the row.
     pub version: i64,
+}
+
+/// How far the decision of a request got, beyond its votes. Stored as one JSON text: what is not there is not yet.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct Progress {
+    /// The stage that people vote in, from 0.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub stage: u32,
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]
+const fn is_zero(number: &u32) -> bool {
+    *number == 0
+}
+
+/// What a vote says beside yes or no. Stored as one JSON text.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default)]
+pub struct VoteContent {
+    /// The stage in which it was cast, from 0.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub stage: u32,
 }
 
 /// One person's answer. The first one stands.
@@ -263,6 +291,8 @@ pub struct Vote {
     pub reason: Option<String>,
     /// When.
     pub at: UtcMillis,
+    /// What else it says.
+    pub content: VoteContent,
 }
 
 /// How far one card got.

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 
 use crate::gate::Terms;
+use crate::gate::policy::Approvers;
 use crate::ids::{OperatorId, Org};
 
 /// One operator, as far as authority goes.
@@ -43,20 +44,21 @@ impl Roll {
         self.voter(id).map_or(id.as_str(), |voter| &voter.name)
     }
 
-    /// Whether this person may vote on a request of this organisation under these terms. An empty list means nobody.
+    /// Whether this person may vote on a request of this organisation under these terms, in whatever stage. An empty list means
+    /// nobody.
     pub fn may_decide(&self, id: &OperatorId, org: &Org, terms: &Terms) -> bool {
+        self.is_among(id, org, &terms.approvers)
+    }
+
+    /// Whether this person of the organisation is one of these approvers.
+    pub fn is_among(&self, id: &OperatorId, org: &Org, approvers: &Approvers) -> bool {
         self.voter(id).is_some_and(|voter| {
             voter.orgs.contains(org)
-                && (terms
-                    .approvers
+                && (approvers
                     .operators
                     .iter()
                     .any(|operator| operator == id.as_str())
-                    || terms
-                        .approvers
-                        .roles
-                        .iter()
-                        .any(|role| voter.roles.contains(role)))
+                    || approvers.roles.iter().any(|role| voter.roles.contains(role)))
         })
     }
 

@@ -25,8 +25,17 @@ pub async fn act(
         "reject" => Decision::Reject,
         _ => return Err(refusal(&api, Problem::invalid("Nothing was decided."))),
     };
-    let decided = api
-        .gatekeeper()
+    let gatekeeper = api.gatekeeper();
+    let dossier = gatekeeper
+        .dossier(&session.operator.org, &id)
+        .await
+        .map_err(|error| refusal(&api, error.into()))?;
+    let asks_once_more = dossier.is_some_and(|dossier| dossier.confirmation.terms.decision.confirm_step);
+    if asks_once_more && decision == Decision::Approve && form.field("sure") != "yes" {
+        let said = "Tick the box that says that you have looked at the arguments. Nothing was changed.";
+        return Err(refusal(&api, Problem::invalid(said)));
+    }
+    let decided = gatekeeper
         .respond(
             &session.operator.id,
             &session.operator.org,

@@ -12,10 +12,10 @@ use super::page::{inert, inert_or, show};
 use super::session::Session;
 use super::{Visitor, refusal};
 use crate::callback::reply::Said;
-use crate::confirmation::{Dossier, OutcomeStatus, Status};
+use crate::confirmation::{Dossier, OutcomeStatus, Status, stage};
 use crate::delivery::card::utc;
 use crate::delivery::phrase::{Language, REPLIES};
-use crate::gate::{ShortCode, shown};
+use crate::gate::{RequireReason, ShortCode, shown};
 use crate::http::Api;
 use crate::http::problem::Problem;
 use crate::http::query::Params;
@@ -94,6 +94,7 @@ fn values(api: &Api, dossier: &Dossier, full: bool, said: Option<&str>) -> Value
     let hidden = if full { &[][..] } else { &row.terms.redact };
     let said = said.and_then(words);
     let outcome = row.ledger.outcome.as_ref();
+    let stage = stage::current(&row.terms, &row.progress);
     let facts = context! {
         id => row.id.as_str(),
         tool => inert(row.asked.tool.as_str()),
@@ -119,6 +120,16 @@ fn values(api: &Api, dossier: &Dossier, full: bool, said: Option<&str>) -> Value
         args => shown(&row.asked.args, hidden).as_str(),
         full => full,
         pending => status == Status::Pending,
+        needs_reason => match row.terms.decision.require_reason {
+            RequireReason::Never => "",
+            RequireReason::Reject => phrases.facts.reason_to_reject.as_str(),
+            RequireReason::Approve => phrases.facts.reason_to_approve.as_str(),
+            RequireReason::Both => phrases.facts.reason_to_answer.as_str(),
+        },
+        once_more => row.terms.decision.confirm_step,
+        stage => inert_or(stage.name),
+        stage_at => stage.at + 1,
+        stage_count => stage.count,
     };
     let votes: Vec<Value> = dossier
         .votes

@@ -2,14 +2,14 @@
 
 use std::sync::Arc;
 
-use gatepost_channel::{Actions, Card, Fact, Inert, Tone, UtcMillis};
+use gatepost_channel::{Actions, Asks, Card, Decision, Fact, Inert, Tone, UtcMillis};
 
 use super::button::ServerKey;
 use super::phrase::{Language, Phrasebook, Phrases};
 use crate::confirmation::roll::Roll;
-use crate::confirmation::{Confirmation, Delivery, Dossier, OutcomeStatus, Status};
+use crate::confirmation::{Confirmation, Delivery, Dossier, OutcomeStatus, Status, stage};
 use crate::gate::policy::PartialView;
-use crate::gate::{ShortCode, shown};
+use crate::gate::{RequireReason, ShortCode, shown};
 
 /// Makes cards. Clones share its parts.
 #[derive(Clone)]
@@ -57,6 +57,7 @@ impl CardMaker {
                 revision: row.revision,
                 approve_when_cut: row.terms.partial_view == PartialView::Approve,
                 full_view: self.full_view(row),
+                asks: asks(row, phrases),
             }
         } else {
             Actions::None
@@ -95,16 +96,32 @@ impl CardMaker {
         facts.add(&words.token, Some(row.asked.token.as_str()));
         facts.add(&words.agent, row.asked.agent_id.as_deref());
         facts.add(&words.requester, row.asked.requester.as_deref());
+        let pending = row.state.status() == Status::Pending;
+        let stage = stage::current(&row.terms, &row.progress);
+        if let Some(name) = stage.name.filter(|_| pending) {
+            let value = words
+                .stage_value
+                .replace("{at}", &(stage.at + 1).to_string())
+                .replace("{count}", &stage.count.to_string())
+                .replace("{name}", name);
+            facts.add(&words.stage, Some(&value));
+        }
         let approvals = dossier
             .votes
             .iter()
-            .filter(|vote| vote.decision == gatepost_channel::Decision::Approve);
-        let names: Vec<_> = approvals.map(|vote| self.roll.name(&vote.person)).collect();
+            .filter(|vote| vote.decision == Decision::Approve);
+        let names: Vec<_> = approvals.clone().map(|vote| self.roll.name(&vote.person)).collect();
         if row.terms.quorum > 1 {
+            // While a stage is open, who is asked now matters; afterwards all of them.
+            let (have, need) = if pending {
+                (stage.approvals(&dossier.votes), stage.quorum)
+            } else {
+                (names.len(), row.terms.quorum)
+            };
             let count = words
                 .approvals_value
-                .replace("{have}", &names.len().to_string())
-                .replace("{need}", &row.terms.quorum.to_string());
+                .replace("{have}", &have.to_string())
+                .replace("{need}", &need.to_string());
             let value = if names.is_empty() {
                 count
             } else {
@@ -113,13 +130,26 @@ impl CardMaker {
             facts.add(&words.approvals, Some(&value));
         }
         match row.state.status() {
-            Status::Pending => facts.add(&words.expires, Some(&utc(row.expires_at))),
-            Status::Approved => facts.add(&words.decided_by, Some(&names.join(", "))),
+            Status::Pending => {
+                facts.add(&words.expires, Some(&utc(row.expires_at)));
+                let needed = match row.terms.decision.require_reason {
+                    RequireReason::Never => None,
+                    RequireReason::Reject => Some(words.reason_to_reject.as_str()),
+                    RequireReason::Approve => Some(words.reason_to_approve.as_str()),
+                    RequireReason::Both => Some(words.reason_to_answer.as_str()),
+                };
+                facts.add(&words.reason_needed, needed);
+            }
+            Status::Approved => {
+                facts.add(&words.decided_by, Some(&names.join(", ")));
+                let why: Vec<_> = approvals.filter_map(|vote| vote.reason.as_deref()).collect();
+                facts.add(&words.vote_reason, Some(&why.join("\n")));
+            }
             Status::Rejected => {
                 let against = dossier
                     .votes
                     .iter()
-                    .filter(|vote| vote.decision == gatepost_channel::Decision::Reject);
+                    .filter(|vote| vote.decision == Decision::Reject);
                 let (who, why): (Vec<_>, Vec<_>) = against
                     .map(|vote| (self.roll.name(&vote.person), vote.reason.clone()))
                     .unzip();
@@ -144,6 +174,17 @@ impl CardMaker {
             Some(ShortCode::of(self.key.as_bytes(), &row.asked.digest).as_str()),
         );
         facts.0
+    }
+}
+
+/// What an answer to this request needs, in the words of the channel.
+fn asks(row: &Confirmation, phrases: &Phrases) -> Asks {
+    let terms = &row.terms.decision;
+    Asks {
+        reason_to_approve: terms.require_reason.of(Decision::Approve),
+        reason_to_reject: terms.require_reason.of(Decision::Reject),
+        once_more: terms.confirm_step.then(|| phrases.once_more()),
+        grants: Vec::new(),
     }
 }
 

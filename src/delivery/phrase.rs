@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use gatepost_channel::Words;
+use gatepost_channel::{OnceMore, Words};
 use serde::{Deserialize, Serialize};
 
 use crate::confirmation::Status;
@@ -64,6 +64,12 @@ pub struct FactWords {
     pub expires: String,
     pub approvals: String,
     pub approvals_value: String,
+    pub stage: String,
+    pub stage_value: String,
+    pub reason_needed: String,
+    pub reason_to_approve: String,
+    pub reason_to_reject: String,
+    pub reason_to_answer: String,
     pub decided_by: String,
     pub decided_at: String,
     pub vote_reason: String,
@@ -83,10 +89,14 @@ struct LayoutWords {
     cut: String,
     approve_in_full_view: String,
     reason: String,
+    once_more_title: String,
+    once_more_text: String,
+    once_more_yes: String,
+    once_more_no: String,
 }
 
 /// The replies that every language must have.
-pub const REPLIES: [&str; 22] = [
+pub const REPLIES: [&str; 24] = [
     "settled_approve",
     "settled_reject",
     "counted_approve",
@@ -101,6 +111,8 @@ pub const REPLIES: [&str; 22] = [
     "self_approval",
     "outdated_card",
     "partial_view",
+    "reason_required",
+    "not_this_stage",
     "already_voted",
     "already_approved",
     "already_rejected",
@@ -167,6 +179,16 @@ impl Phrases {
         self.replies.get(key).map_or("", String::as_str)
     }
 
+    /// The question before Approve is sent.
+    pub fn once_more(&self) -> OnceMore {
+        OnceMore {
+            title: self.layout.once_more_title.clone(),
+            text: self.layout.once_more_text.clone(),
+            yes: self.layout.once_more_yes.clone(),
+            no: self.layout.once_more_no.clone(),
+        }
+    }
+
     /// The words an adapter lays out.
     pub fn words(&self) -> Words {
         Words {
@@ -207,6 +229,7 @@ mod tests {
                 phrases.facts.approvals_value.contains("{have}")
                     && phrases.facts.approvals_value.contains("{need}")
             );
+            assert!(["{at}", "{count}", "{name}"].iter().all(|hole| phrases.facts.stage_value.contains(hole)));
         }
     }
 }

@@ -5,7 +5,9 @@ use gatepost_channel::UtcMillis;
 use super::button::token_hash;
 use super::card::CardMaker;
 use super::registry::Registry;
-use crate::confirmation::{Asked, Confirmation, Delivery, DeliveryState, Dossier, Ledger, State};
+use crate::confirmation::{
+    Asked, Confirmation, Delivery, DeliveryState, Dossier, Ledger, Progress, State,
+};
 use crate::gate::Terms;
 use crate::gate::policy::PartialView;
 use crate::ids::{ConfirmationId, DeliveryId, Ids, Org};
@@ -33,6 +35,7 @@ pub fn plan(
             expires_at: UtcMillis(0),
             state: State::Pending,
             ledger: Ledger::default(),
+            progress: Progress::default(),
             revision: 1,
             edition: 1,
             version: 0,

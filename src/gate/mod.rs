@@ -1,10 +1,11 @@
 //! The gate: what a tool call is, what policy says about it, and what people may see of it.
 //!
 //! In reading order: [`json`] and [`number`] give arguments one meaning, [`arguments`] and [`digest`] name a call,
-//! [`redact`](mod@redact) hides what people must not see, [`verdict`] says why a call does not run.
+//! [`redact`](mod@redact) hides what people must not see, [`decision`] says what an answer needs, [`verdict`] why a call does not run.
 //! The room is pure: it knows no platform, store, web, clock or chance.
 
 pub mod arguments;
+pub mod decision;
 pub mod digest;
 pub mod json;
 pub mod number;
@@ -15,6 +16,7 @@ pub mod verdict;
 pub mod view;
 
 pub use arguments::{Arguments, InvalidArguments, ToolName};
+pub use decision::{DecisionTerms, RequireReason, Stage};
 pub use digest::{Digest, ShortCode};
 pub use json::Json;
 pub use redact::redact;

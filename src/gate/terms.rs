@@ -3,6 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use super::decision::{self, DecisionTerms, Stage};
 use super::policy::{Approvers, PartialView};
 
 /// See the module.
@@ -26,6 +27,9 @@ pub struct Terms {
     pub partial_view: PartialView,
     /// JSON pointers of arguments that are hidden wherever people look.
     pub redact: Vec<super::json::Pointer>,
+    /// What an answer needs, and what else can be answered.
+    #[serde(default, skip_serializing_if = "DecisionTerms::is_plain")]
+    pub decision: DecisionTerms,
 }
 
 impl Terms {
@@ -43,6 +47,23 @@ impl Terms {
             terms.partial_view = PartialView::Reject;
         }
         terms.redact.extend(other.redact.iter().cloned());
+        let own = Stage {
+            name: String::new(),
+            approvers: self.approvers.clone(),
+            quorum: terms.quorum,
+        };
+        terms.decision = self.decision.no_weaker_than(&other.decision, own);
+        let missing = terms
+            .quorum
+            .saturating_sub(decision::persons_needed(&terms.decision.stages));
+        if let Some(last) = terms.decision.stages.last_mut() {
+            // Where the other rule asks for more people than all stages together, the last stage asks for them.
+            last.quorum = last.quorum.max(1).saturating_add(missing);
+        }
+        if !terms.decision.stages.is_empty() {
+            terms.approvers = decision::everybody(&terms.decision.stages);
+            terms.quorum = decision::persons_needed(&terms.decision.stages);
+        }
         terms
     }
 }

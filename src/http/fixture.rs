@@ -477,7 +477,8 @@ impl Verifier for FakeChannel {
                 Decision::Reject
             },
             button: text("button").parse().ok(),
-            reason: None,
+            reason: json["reason"].as_str().map(str::to_owned),
+            grant: json["grant"].as_str().map(str::to_owned),
             replay_key: text("key"),
         }))
     }

@@ -104,6 +104,8 @@ codes! {
     UnsupportedBody = "unsupported_body", 415, "The body has an unsupported form";
     /// The server is not known by this name.
     WrongHost = "wrong_host", 421, "The server does not answer to this name";
+    /// The rule asks for a reason in words; nothing was decided.
+    ReasonRequired = "reason_required", 422, "The rule asks for a reason";
     /// The piece of a new job is not one that this token may submit.
     UnknownPiece = "unknown_piece", 422, "There is no such piece for this token";
     /// Too often.

@@ -17,7 +17,7 @@ use crate::confirmation::roll::{Roll, Voter};
 use crate::confirmation::{Asked, Confirmation, Dossier, Status};
 use crate::gate::json::ReadLimits;
 use crate::gate::policy::{Approvers, PartialView};
-use crate::gate::{Arguments, Digest, Terms};
+use crate::gate::{Arguments, DecisionTerms, Digest, Terms};
 use crate::ids::{ConfirmationId, Ids, JobId, OperatorId, Org, PermitId, SeededIds, TokenName, WorkerId};
 use crate::job::claim::{Claim, Claimed};
 use crate::job::submit::Submit;
@@ -87,6 +87,7 @@ pub(crate) fn terms() -> Terms {
         permit_ttl_ms: 3_600_000,
         partial_view: PartialView::default(),
         redact: Vec::new(),
+        decision: DecisionTerms::default(),
     }
 }
 

@@ -26,9 +26,11 @@ macro_rules! known {
 }
 
 /// For SQLite, in order.
-pub(super) const SQLITE: [Known; 2] = known!("sqlite": 1 "0001_initial", 2 "0002_job_children");
+pub(super) const SQLITE: [Known; 3] =
+    known!("sqlite": 1 "0001_initial", 2 "0002_job_children", 3 "0003_decision_content");
 /// For PostgreSQL, in order; the same numbers and names.
-pub(super) const POSTGRES: [Known; 2] = known!("postgres": 1 "0001_initial", 2 "0002_job_children");
+pub(super) const POSTGRES: [Known; 3] =
+    known!("postgres": 1 "0001_initial", 2 "0002_job_children", 3 "0003_decision_content");
 
 impl Known {
     /// SHA-256 of the file's bytes.

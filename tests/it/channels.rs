@@ -11,7 +11,7 @@ use axum::http::HeaderMap;
 use axum::response::Response;
 use axum::routing::post;
 use gatepost_channel::{
-    Actions, ButtonToken, Card, Channel, Click, Decision, Fact, HttpAnswer, Inert, Means, MessageRef, Opened,
+    Actions, Asks, ButtonToken, Card, Channel, Click, Decision, Fact, HttpAnswer, Inert, Means, MessageRef, Opened,
     PostKey, Posted, RawRequest, Refusal, Reply, ReplyTone, Secret, Tone, UtcMillis, Verified, Words,
 };
 use gatepost_feishu::{CallbackSecrets, FeishuApp, FeishuAppConfig, FeishuChannel, FeishuConfig, Mode};
@@ -60,6 +60,7 @@ fn pending(arguments: &str) -> Card {
             revision: 2,
             approve_when_cut: false,
             full_view: Some("https://gate.example.com/console/requests/cr_01hzy3v7k9".to_owned()),
+            asks: Asks::default(),
         },
         words: words(),
     }

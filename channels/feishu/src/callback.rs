@@ -88,6 +88,7 @@ fn click(event: &Object) -> Result<Click, &'static str> {
         decision,
         button: text(value, &["b"]).and_then(|text| text.parse().ok()),
         reason: action.and_then(reason),
+        grant: None,
         replay_key,
     })
 }

@@ -40,6 +40,7 @@ fn a_click_is_read_from_the_platforms_own_fields() {
             decision: Decision::Reject,
             button: Some(button),
             reason: Some("too much".into()),
+            grant: None,
             replay_key: "ev_0001".into(),
         }
     );

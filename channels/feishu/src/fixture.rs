@@ -6,7 +6,7 @@ use base64::engine::general_purpose::STANDARD;
 use cbc::Encryptor;
 use cbc::cipher::block_padding::Pkcs7;
 use cbc::cipher::{BlockModeEncrypt as _, KeyIvInit as _};
-use gatepost_channel::{Actions, ButtonToken, Card, Fact, Inert, RawRequest, Secret, Tone, UtcMillis, Words};
+use gatepost_channel::{Actions, Asks, ButtonToken, Card, Fact, Inert, RawRequest, Secret, Tone, UtcMillis, Words};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 
@@ -135,6 +135,7 @@ pub(crate) fn card(tone: Tone, arguments: &str, full_view: bool) -> Card {
                 revision: 3,
                 approve_when_cut: false,
                 full_view: full_view.then(|| "https://gate.example.com/console/requests/cr_01JE".to_owned()),
+                asks: Asks::default(),
             },
             _ => Actions::None,
         },

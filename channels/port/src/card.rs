@@ -71,7 +71,46 @@ pub enum Actions {
         approve_when_cut: bool,
         /// Where everything can be seen.
         full_view: Option<String>,
+        /// What an answer needs, and what else can be answered.
+        asks: Asks,
     },
+}
+
+/// What an answer needs beside the press, and what can be answered beside a plain yes or no. The default is the plain card.
+///
+/// An adapter that cannot lay one of these out leaves it out: the core refuses what lacks something, and tells the person.
+#[derive(Debug, Clone, PartialEq, Eq, Default)]
+pub struct Asks {
+    /// Approve needs words of the person: it opens a field for them instead of counting at once.
+    pub reason_to_approve: bool,
+    /// Reject needs words of the person.
+    pub reason_to_reject: bool,
+    /// Approve is asked once more before it is sent (Slack: the button's `confirm` object; Feishu: its `confirm` dialogue).
+    pub once_more: Option<OnceMore>,
+    /// Ways to approve that let later calls run too. Each is sent back in [`Click::grant`](crate::Click::grant).
+    pub grants: Vec<GrantOffer>,
+}
+
+/// The question before Approve is sent; own words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct OnceMore {
+    /// Its heading.
+    pub title: String,
+    /// What is asked.
+    pub text: String,
+    /// Label of going on.
+    pub yes: String,
+    /// Label of going back.
+    pub no: String,
+}
+
+/// One way to approve this call and later ones like it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct GrantOffer {
+    /// The word that a click sends back: `session`, `1h`.
+    pub scope: String,
+    /// Own words; they say for how long.
+    pub label: String,
 }
 
 /// One card, complete.

@@ -50,6 +50,8 @@ pub struct Click {
     pub button: Option<ButtonValue>,
     /// A reason typed beside the press.
     pub reason: Option<String>,
+    /// Approve for later calls too: the [`scope`](crate::GrantOffer::scope) of the offer that was chosen.
+    pub grant: Option<String>,
     /// Names this very press for the replay memory: equal for an exact repeat, different for a second press.
     pub replay_key: String,
 }

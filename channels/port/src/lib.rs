@@ -24,7 +24,7 @@ pub mod time;
 pub mod verify;
 
 pub use button::{ButtonToken, ButtonValue};
-pub use card::{Actions, Card, Fact, Tone, Words};
+pub use card::{Actions, Asks, Card, Fact, GrantOffer, OnceMore, Tone, Words};
 pub use channel::{
     AppKey, Channel, Health, MessageRef, Pace, PostKey, Posted, PrivateNotice, Reply, ReplyTone, Webhook,
 };

@@ -175,6 +175,7 @@ fn read_press(payload: &Value, app: &AppId) -> Result<Inbound, Refusal> {
         decision,
         button: value.parse().ok(),
         reason: None,
+        grant: None,
         replay_key: replay_key(payload, user, message, action_id, value)?,
     }))
 }

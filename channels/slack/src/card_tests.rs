@@ -1,6 +1,6 @@
 //! The cards: how they look, that they fit, and that nothing untrusted takes effect in them.
 
-use gatepost_channel::{Actions, Card, Fact, Inert, Tone};
+use gatepost_channel::{Actions, Asks, Card, Fact, Inert, Tone};
 use proptest::prelude::*;
 use serde_json::Value;
 
@@ -136,6 +136,7 @@ fn any_card() -> impl Strategy<Value = Card> {
                         revision,
                         approve_when_cut,
                         full_view,
+                        asks: Asks::default(),
                     }
                 }
                 Actions::None => Actions::None,

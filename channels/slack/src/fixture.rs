@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use gatepost_channel::{
-    Actions, ButtonToken, Card, Fact, Inert, Means, RawRequest, Secret, Tone, UtcMillis, Verifier as _, Words,
+    Actions, Asks, ButtonToken, Card, Fact, Inert, Means, RawRequest, Secret, Tone, UtcMillis, Verifier as _, Words,
 };
 use hmac::{Hmac, KeyInit, Mac};
 use serde_json::{Value, json};
@@ -73,6 +73,7 @@ pub(crate) fn open_actions(full_view: Option<&str>) -> Actions {
         revision: 2,
         approve_when_cut: false,
         full_view: full_view.map(str::to_owned),
+        asks: Asks::default(),
     }
 }
 

@@ -5,7 +5,10 @@ use std::collections::BTreeSet;
 use super::{Complaint, ProblemKind, View, one_of, shown};
 use crate::{
     config::{ChannelConfig, Operator, Role, policy::PolicyDraft},
-    gate::policy::{Approvers, ConfirmSource, Effect, RuleSource},
+    gate::{
+        decision::can_be_filled,
+        policy::{Approvers, ConfirmSource, Effect, RuleSource},
+    },
 };
 
 /// One place of the policy that asks persons.
@@ -37,9 +40,10 @@ pub(super) fn check(view: &View<'_>, policy: &PolicyDraft) {
             catch_alls.push(rule);
         }
         let Some(confirm) = &policy.confirm else { continue };
+        let own = rule.confirm.summed();
         let asking = Asking {
             path: &path,
-            own: &rule.confirm,
+            own: &own,
             fallback: confirm,
             orgs: rule.orgs.as_deref(),
             countable: view.whole() && stands && fallback_stands,
@@ -99,6 +103,11 @@ fn names_stand(view: &View<'_>, path: &str, confirm: &ConfirmSource) -> bool {
         && view.operators_whole
     {
         approvers_stand(view, path, approvers);
+    }
+    if view.operators_whole {
+        for (index, stage) in confirm.stages.iter().flatten().enumerate() {
+            approvers_stand(view, &format!("{path}.stages[{index}]"), &stage.approvers);
+        }
     }
     view.cx.count() == before
 }
@@ -249,6 +258,9 @@ fn quorum_is_met(view: &View<'_>, asking: &Asking<'_>) {
                 break;
             }
         }
+        if quorum <= enough {
+            stages_are_filled(view, asking, org, &persons);
+        }
         owners_leave_enough(view, asking, org, quorum, &persons);
         for person in persons {
             if !can_answer(view, person, org, &named) {
@@ -278,6 +290,23 @@ fn quorum_is_met(view: &View<'_>, asking: &Asking<'_>) {
         );
         view.warn(&format!("{}.channels", asking.path), message);
     }
+}
+
+/// Nobody counts in two stages: enough persons together may still be the same ones in each.
+fn stages_are_filled(view: &View<'_>, asking: &Asking<'_>, org: &str, persons: &[&Operator]) {
+    let stages = asking.own.stages.as_deref().unwrap_or_default();
+    let may = |person: &&Operator, approvers: &Approvers| is_named(person, approvers);
+    if can_be_filled(stages, persons, may) {
+        return;
+    }
+    let message = format!(
+        "nobody counts in two stages, and in the organisation `{org}` there are not enough distinct persons for all of them"
+    );
+    view.complain(
+        &format!("{}.stages", asking.path),
+        Complaint::new(ProblemKind::BadValue, message)
+            .remedy("name more approvers in the stages, or ask fewer people in one"),
+    );
 }
 
 /// Whoever runs an agent may not approve its calls: without that person the quorum must still be in reach.

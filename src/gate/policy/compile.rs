@@ -13,7 +13,7 @@ use super::{
     terms,
     when::{Condition, environment},
 };
-use crate::gate::json::Pointer;
+use crate::gate::{decision::MAX_STAGES, json::Pointer};
 
 /// The parser of conditions recurses over what is written; this is room for everything the limits admit.
 const COMPILER_STACK: usize = 64 << 20;
@@ -183,6 +183,7 @@ impl RuleCompiler<'_> {
         for (field, problem, remedy) in terms::out_of_range(&self.written.confirm) {
             self.problem(field, problem, remedy);
         }
+        self.stages();
         let terms = terms::resolve(&self.written.confirm, defaults, &redact);
         if self.written.effect == Effect::Confirm {
             if terms.channels.is_empty() {
@@ -221,6 +222,50 @@ impl RuleCompiler<'_> {
             redact,
             terms,
         })
+    }
+
+    /// Stages stand alone, each with a name of its own and somebody to ask.
+    fn stages(&mut self) {
+        let confirm = &self.written.confirm;
+        let Some(stages) = &confirm.stages else { return };
+        if confirm.approvers.is_some() || confirm.quorum.is_some() {
+            self.problem(
+                "stages",
+                "the rule names approvers or a quorum beside its stages",
+                "name them in each stage",
+            );
+        }
+        if stages.is_empty() || stages.len() > MAX_STAGES {
+            self.problem(
+                "stages",
+                "there are no stages, or too many",
+                "name between 1 and 16 stages, or leave `stages` out",
+            );
+        }
+        let mut names = HashSet::new();
+        for (at, stage) in stages.iter().enumerate().take(MAX_STAGES) {
+            if stage.name.is_empty() || !names.insert(stage.name.as_str()) {
+                self.problem(
+                    &format!("stages[{at}].name"),
+                    "the name is empty or used before",
+                    "give every stage a name of its own",
+                );
+            }
+            if stage.approvers.roles.is_empty() && stage.approvers.operators.is_empty() {
+                self.problem(
+                    &format!("stages[{at}].approvers"),
+                    "nobody may decide",
+                    "name roles or operators",
+                );
+            }
+            if stage.quorum == 0 {
+                self.problem(
+                    &format!("stages[{at}].quorum"),
+                    "no person would have to agree",
+                    "name at least 1 person",
+                );
+            }
+        }
     }
 
     fn tools(&mut self) -> Result<ToolGlobs, Refused> {

@@ -664,6 +664,7 @@ fn terms_come_from_the_rule_then_the_policy_then_the_defaults() {
         timeout: Some(Duration::from_hours(2)),
         permit_ttl: Some(Duration::from_mins(1)),
         partial_view: Some(PartialView::Approve),
+        ..ConfirmSource::default()
     };
     let policy = policy(Effect::Deny, vec![own, rule("rest", Effect::Confirm)]);
     let terms = Call::tool("own").judged(&policy).terms.unwrap();

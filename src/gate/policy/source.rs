@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::gate::decision::{RequireReason, Stage, everybody, persons_needed};
+
 /// What a rule does with a call. The order is the strictness: the strictest voice wins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -59,6 +61,25 @@ pub struct ConfirmSource {
     pub permit_ttl: Option<Duration>,
     /// What to do when the card cannot show everything.
     pub partial_view: Option<PartialView>,
+    /// Which answers need a reason in words.
+    pub require_reason: Option<RequireReason>,
+    /// Whether a person is asked once more before an Approve is sent.
+    pub confirm_step: Option<bool>,
+    /// Who is asked one after the other, instead of approvers and quorum. A rule's own; never from `policy.confirm`.
+    pub stages: Option<Vec<Stage>>,
+}
+
+impl ConfirmSource {
+    /// The same with approvers and quorum filled in from the stages, where there are any.
+    #[must_use]
+    pub fn summed(&self) -> Self {
+        let mut all = self.clone();
+        if let Some(stages) = self.stages.as_deref().filter(|stages| !stages.is_empty()) {
+            all.approvers = Some(everybody(stages));
+            all.quorum = Some(persons_needed(stages));
+        }
+        all
+    }
 }
 
 /// One line of policy.

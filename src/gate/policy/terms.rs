@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::source::ConfirmSource;
-use crate::gate::{json::Pointer, terms::Terms};
+use crate::gate::{decision::DecisionTerms, json::Pointer, terms::Terms};
 
 const DEFAULT_TIMEOUT: Duration = Duration::from_mins(2);
 const DEFAULT_PERMIT_TTL: Duration = Duration::from_hours(1);
@@ -13,6 +13,7 @@ pub(super) const LONGEST: Duration = Duration::from_hours(366 * 24);
 
 /// Puts terms together: what the rule says, else what `policy.confirm` says, else the defaults.
 pub(super) fn resolve(rule: &ConfirmSource, policy: &ConfirmSource, redact: &[Pointer]) -> Terms {
+    let rule = &rule.summed();
     Terms {
         channels: rule
             .channels
@@ -35,6 +36,14 @@ pub(super) fn resolve(rule: &ConfirmSource, policy: &ConfirmSource, redact: &[Po
         ),
         partial_view: rule.partial_view.or(policy.partial_view).unwrap_or_default(),
         redact: redact.to_vec(),
+        decision: DecisionTerms {
+            require_reason: rule
+                .require_reason
+                .or(policy.require_reason)
+                .unwrap_or_default(),
+            confirm_step: rule.confirm_step.or(policy.confirm_step).unwrap_or(false),
+            stages: rule.stages.clone().unwrap_or_default(),
+        },
     }
 }
 

@@ -17,7 +17,7 @@ use crate::confirmation::roll::{Roll, Voter};
 use crate::confirmation::{Asked, Delivery, DeliveryState, Dossier};
 use crate::gate::json::ReadLimits;
 use crate::gate::policy::{Approvers, PartialView};
-use crate::gate::{Arguments, Digest, Terms, ToolName};
+use crate::gate::{Arguments, DecisionTerms, Digest, Terms, ToolName};
 use crate::ids::{
     ChannelName, ConfirmationId, DeliveryId, Ids as _, JobId, OperatorId, Org, PermitId, SeededIds, TokenName,
 };
@@ -206,6 +206,7 @@ impl Ask {
                 permit_ttl_ms: 3_600_000,
                 partial_view: PartialView::Reject,
                 redact: Vec::new(),
+                decision: DecisionTerms::default(),
             },
             deliveries: (0..self.cards).map(card).collect(),
             join_twin: self.join,

@@ -17,10 +17,11 @@ use crate::storage::sql::{HEAD_MOVES, OUTBOX_REPLACES};
 /// keeps its status. `$2` is the clock of the batch.
 const CHANGE_CONFIRMATIONS: &str = "UPDATE confirmation SET
     status = new.status, decided_at = new.decided_at, permit = new.permit, consumed_at = new.consumed_at, woken_at = new.woken_at,
-    resumed_at = new.resumed_at, executed_at = new.executed_at, outcome = new.outcome, revision = new.revision,
+    resumed_at = new.resumed_at, executed_at = new.executed_at, outcome = new.outcome, progress = new.progress,
+    revision = new.revision,
     edition = new.edition, version = new.version
   FROM json_to_recordset($1::json) AS new(id text, stored bigint, settles int, status text, decided_at bigint, permit text,
-    consumed_at bigint, woken_at bigint, resumed_at bigint, executed_at bigint, outcome text, revision bigint, edition bigint,
+    consumed_at bigint, woken_at bigint, resumed_at bigint, executed_at bigint, outcome text, progress text, revision bigint, edition bigint,
     version bigint)
   WHERE confirmation.id = new.id AND confirmation.version = new.stored AND CASE
     WHEN new.settles = 0 THEN confirmation.status = new.status

@@ -39,6 +39,7 @@ row! {
         resumed_at: Option<i64>,
         executed_at: Option<i64>,
         outcome: Option<String>,
+        progress: String,
         revision: i64,
         edition: i64,
         version: i64,
@@ -76,6 +77,7 @@ impl From<&Confirmation> for ConfirmationRow {
             resumed_at: standing.resumed_at,
             executed_at: standing.executed_at,
             outcome: standing.outcome,
+            progress: standing.progress,
             revision: standing.revision,
             edition: standing.edition,
             version: standing.version,
@@ -94,6 +96,7 @@ struct StandingOf {
     resumed_at: Option<i64>,
     executed_at: Option<i64>,
     outcome: Option<String>,
+    progress: String,
     revision: i64,
     edition: i64,
     version: i64,
@@ -112,6 +115,7 @@ impl StandingOf {
             resumed_at: ledger.resumed_at.map(|at| at.0),
             executed_at: ledger.executed_at.map(|at| at.0),
             outcome: ledger.outcome.as_ref().map(spell),
+            progress: spell(&value.progress),
             revision: value.revision.into(),
             edition: value.edition.into(),
             version: value.version,
@@ -183,6 +187,7 @@ impl ConfirmationRow {
                     .map(|outcome| site.json(&outcome, "outcome"))
                     .transpose()?,
             },
+            progress: site.json(&self.progress, "progress")?,
             revision: site.count(self.revision, "revision")?,
             edition: site.count(self.edition, "edition")?,
             version: self.version,
@@ -223,6 +228,7 @@ row! {
         surface: String,
         reason: Option<Text>,
         at: i64,
+        content: String,
     }
 }
 
@@ -236,6 +242,7 @@ impl VoteRow {
             surface: vote.surface.clone(),
             reason: keep(vote.reason.as_ref()),
             at: vote.at.0,
+            content: spell(&vote.content),
         }
     }
 
@@ -252,6 +259,7 @@ impl VoteRow {
             surface: self.surface,
             reason: site.maybe_text(self.reason, "reason")?,
             at: UtcMillis(self.at),
+            content: site.json(&self.content, "content")?,
         })
     }
 }

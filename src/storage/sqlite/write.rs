@@ -20,12 +20,13 @@ use crate::storage::{Changes, StoreError};
 /// keeps its status. `$2` is the clock of the batch.
 const CHANGE_CONFIRMATIONS: &str = "UPDATE confirmation SET
     status = new.status, decided_at = new.decided_at, permit = new.permit, consumed_at = new.consumed_at, woken_at = new.woken_at,
-    resumed_at = new.resumed_at, executed_at = new.executed_at, outcome = new.outcome, revision = new.revision,
+    resumed_at = new.resumed_at, executed_at = new.executed_at, outcome = new.outcome, progress = new.progress,
+    revision = new.revision,
     edition = new.edition, version = new.version
   FROM (SELECT value->>'id' AS id, value->>'stored' AS stored, value->>'settles' AS settles, value->>'status' AS status,
       value->>'decided_at' AS decided_at, value->>'permit' AS permit, value->>'consumed_at' AS consumed_at,
       value->>'woken_at' AS woken_at, value->>'resumed_at' AS resumed_at, value->>'executed_at' AS executed_at,
-      value->>'outcome' AS outcome, value->>'revision' AS revision, value->>'edition' AS edition, value->>'version' AS version
+      value->>'outcome' AS outcome, value->>'progress' AS progress, value->>'revision' AS revision, value->>'edition' AS edition, value->>'version' AS version
     FROM jsonb_each($1)) AS new
   WHERE confirmation.id = new.id AND confirmation.version = new.stored AND CASE
     WHEN NOT new.settles THEN confirmation.status = new.status

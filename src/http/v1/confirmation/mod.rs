@@ -11,9 +11,10 @@ use super::super::problem::{Code, Problem};
 use super::raw;
 use crate::clock::rfc3339;
 use crate::confirmation::{
-    Asked, Confirmation, Delivery, DeliveryState, Dossier, Ledger, Outcome, Status, Vote,
+    Asked, Confirmation, Delivery, DeliveryState, Dossier, Ledger, Outcome, Progress, Status, Vote, VoteContent,
+    stage,
 };
-use crate::gate::{Digest, shown_canonical};
+use crate::gate::{Digest, RequireReason, shown_canonical};
 use crate::ids::ConfirmationId;
 use crate::storage::StoreError;
 
@@ -57,6 +58,13 @@ pub struct View {
     rule: Option<String>,
     reason: Option<String>,
     quorum: u32,
+    /// Which answers need a reason: `reject`, `approve` or `both`.
+    require_reason: Option<&'static str>,
+    confirm_step: bool,
+    /// The stages in order; empty where everybody is asked at once.
+    stages: Vec<StageView>,
+    /// The stage that people vote in, from 1; nothing without stages.
+    stage: Option<u32>,
     created_at: String,
     expires_at: String,
     decided_at: Option<String>,
@@ -75,7 +83,16 @@ struct VoteView {
     surface: String,
     decision: Decision,
     reason: Option<String>,
+    /// The stage in which it was cast, from 1.
+    stage: u32,
     at: String,
+}
+
+#[derive(Debug, Serialize)]
+struct StageView {
+    name: String,
+    quorum: u32,
+    approvals: usize,
 }
 
 #[derive(Debug, Serialize)]
@@ -104,6 +121,7 @@ pub fn view(dossier: Dossier, eyes: Eyes) -> Result<View, Problem> {
         expires_at,
         state,
         ledger,
+        progress,
         revision: _,
         edition: _,
         version: _,
@@ -127,6 +145,16 @@ pub fn view(dossier: Dossier, eyes: Eyes) -> Result<View, Problem> {
         executed_at,
         outcome,
     } = ledger;
+    let Progress { stage } = progress;
+    let stages: Vec<_> = stage::each(&terms)
+        .filter_map(|stage| {
+            Some(StageView {
+                name: stage.name?.to_owned(),
+                quorum: stage.quorum,
+                approvals: stage.approvals(&votes),
+            })
+        })
+        .collect();
     let tool_args = match eyes {
         Eyes::Full => args,
         Eyes::Redacted => shown_canonical(&args, &terms.redact),
@@ -148,6 +176,15 @@ pub fn view(dossier: Dossier, eyes: Eyes) -> Result<View, Problem> {
         rule,
         reason,
         quorum: terms.quorum,
+        require_reason: match terms.decision.require_reason {
+            RequireReason::Never => None,
+            RequireReason::Reject => Some("reject"),
+            RequireReason::Approve => Some("approve"),
+            RequireReason::Both => Some("both"),
+        },
+        confirm_step: terms.decision.confirm_step,
+        stage: (!stages.is_empty()).then_some(stage + 1),
+        stages,
         created_at: rfc3339(created_at),
         expires_at: rfc3339(expires_at),
         decided_at: state.decided_at().map(rfc3339),
@@ -168,6 +205,7 @@ fn vote(vote: Vote) -> VoteView {
         surface,
         reason,
         at,
+        content: VoteContent { stage },
     } = vote;
     VoteView {
         operator: person.0,
@@ -175,6 +213,7 @@ fn vote(vote: Vote) -> VoteView {
         surface,
         decision,
         reason,
+        stage: stage + 1,
         at: rfc3339(at),
     }
 }

@@ -56,6 +56,7 @@ pub fn ruled(decided: Decided) -> Result<Dossier, Problem> {
             "you stand behind this call yourself, as the owner of the token or as the requester; somebody else must approve it"
         }
         Refusal::NotAuthorised => "this operator may not decide the request",
+        Refusal::NotThisStage => "other people are asked in this stage of the request",
         Refusal::PartialView => "the card does not show all of the arguments",
         _ => "this person may not decide the request",
     };
@@ -65,7 +66,11 @@ pub fn ruled(decided: Decided) -> Result<Dossier, Problem> {
             dossier.as_ref().map_or_else(Problem::not_found, already_settled)
         }
         Refusal::AlreadyVoted => Problem::new(Code::AlreadyVoted).because("a person's first vote stands"),
+        Refusal::ReasonRequired => {
+            Problem::new(Code::ReasonRequired).because("answer again with `reason`; nothing was changed")
+        }
         Refusal::NotAuthorised
+        | Refusal::NotThisStage
         | Refusal::SelfApproval
         | Refusal::UnknownOperator
         | Refusal::ForeignTenant
