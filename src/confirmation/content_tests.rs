@@ -90,10 +90,7 @@ fn who_may_not_decide_is_not_asked_for_a_reason() {
     let mut strict = terms(1);
     strict.decision.require_reason = RequireReason::Both;
     let id = world.asked(strict, &["dana"]);
-    for (person, expected) in [
-        ("ines", Refusal::NotAuthorised),
-        ("dana", Refusal::SelfApproval),
-    ] {
+    for (person, expected) in [("ines", Refusal::NotAuthorised), ("dana", Refusal::SelfApproval)] {
         assert_eq!(
             answer(&mut world, &id, person, Approve, None),
             Ruling::Refused(expected)
@@ -162,7 +159,12 @@ fn stages_are_asked_one_after_the_other_and_old_buttons_cast_no_vote() {
     assert_eq!(answer(&mut world, &id, "ines", Approve, None), Ruling::Settled);
     assert_eq!(status(&world, &id), Status::Approved);
     assert_eq!(
-        world.memory.kinds().iter().filter(|kind| **kind == "stage.passed").count(),
+        world
+            .memory
+            .kinds()
+            .iter()
+            .filter(|kind| **kind == "stage.passed")
+            .count(),
         1
     );
     let consumed = consume(&world, &id);

@@ -358,11 +358,9 @@ impl Decide {
         );
         // Persons count, not clicks; and only those who may still decide.
         let votes = workspace.votes(id);
-        let approved =
-            || stage::standing(votes, Decision::Approve, &stage, &org, &self.roll) >= stage.quorum;
-        let rejected =
-            || stage::rejections(votes, &terms, &org, &self.roll) >= terms.deny_threshold.max(1);
-        let state = match self.decision {
+        let approved = || stage::standing(votes, Decision::Approve, &stage, &org, &self.roll) >= stage.quorum;
+        let rejected = || stage::rejections(votes, &terms, &org, &self.roll) >= terms.deny_threshold.max(1);
+        let end = match self.decision {
             Decision::Approve if approved() && !stage.is_last() => {
                 let mut draft = Draft::new(&org, "stage.passed", Actor::System)
                     .about(id)
@@ -389,7 +387,7 @@ impl Decide {
                 return Ruling::Counted;
             }
         };
-        settle(workspace, id, state, Actor::Operator(person.0));
+        settle(workspace, id, end, Actor::Operator(person.0));
         Ruling::Settled
     }
 

@@ -12,10 +12,10 @@ use crate::ids::{ChannelName, ConfirmationId, DeliveryId, JobId, OperatorId, Org
 
 pub mod cancel;
 pub mod consume;
-pub mod create;
-pub mod decide;
 #[cfg(test)]
 mod content_tests;
+pub mod create;
+pub mod decide;
 #[cfg(test)]
 mod decide_tests;
 pub mod expire;

@@ -54,10 +54,7 @@ impl Roll {
     pub fn is_among(&self, id: &OperatorId, org: &Org, approvers: &Approvers) -> bool {
         self.voter(id).is_some_and(|voter| {
             voter.orgs.contains(org)
-                && (approvers
-                    .operators
-                    .iter()
-                    .any(|operator| operator == id.as_str())
+                && (approvers.operators.iter().any(|operator| operator == id.as_str())
                     || approvers.roles.iter().any(|role| voter.roles.contains(role)))
         })
     }

@@ -110,7 +110,10 @@ impl CardMaker {
             .votes
             .iter()
             .filter(|vote| vote.decision == Decision::Approve);
-        let names: Vec<_> = approvals.clone().map(|vote| self.roll.name(&vote.person)).collect();
+        let names: Vec<_> = approvals
+            .clone()
+            .map(|vote| self.roll.name(&vote.person))
+            .collect();
         if row.terms.quorum > 1 {
             // While a stage is open, who is asked now matters; afterwards all of them.
             let (have, need) = if pending {

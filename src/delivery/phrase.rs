@@ -229,7 +229,11 @@ mod tests {
                 phrases.facts.approvals_value.contains("{have}")
                     && phrases.facts.approvals_value.contains("{need}")
             );
-            assert!(["{at}", "{count}", "{name}"].iter().all(|hole| phrases.facts.stage_value.contains(hole)));
+            assert!(
+                ["{at}", "{count}", "{name}"]
+                    .iter()
+                    .all(|hole| phrases.facts.stage_value.contains(hole))
+            );
         }
     }
 }

@@ -5,9 +5,7 @@ use gatepost_channel::UtcMillis;
 use super::button::token_hash;
 use super::card::CardMaker;
 use super::registry::Registry;
-use crate::confirmation::{
-    Asked, Confirmation, Delivery, DeliveryState, Dossier, Ledger, Progress, State,
-};
+use crate::confirmation::{Asked, Confirmation, Delivery, DeliveryState, Dossier, Ledger, Progress, State};
 use crate::gate::Terms;
 use crate::gate::policy::PartialView;
 use crate::ids::{ConfirmationId, DeliveryId, Ids, Org};

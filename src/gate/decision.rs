@@ -111,7 +111,12 @@ pub fn can_be_filled<P>(stages: &[Stage], persons: &[P], may: impl Fn(&P, &Appro
         .collect();
     let allowed: Vec<Vec<bool>> = stages
         .iter()
-        .map(|stage| persons.iter().map(|person| may(person, &stage.approvers)).collect())
+        .map(|stage| {
+            persons
+                .iter()
+                .map(|person| may(person, &stage.approvers))
+                .collect()
+        })
         .collect();
     // A maximum matching of places to persons, by augmenting paths.
     let mut place_of: Vec<Option<usize>> = vec![None; persons.len()];
@@ -194,7 +199,11 @@ mod tests {
             (vec![stage("x", &["a", "b"], 1), stage("y", &["a"], 1)], true),
             (vec![stage("x", &["a", "b"], 2), stage("y", &["a"], 1)], false),
             (
-                vec![stage("x", &["a", "b"], 1), stage("y", &["a", "c"], 1), stage("z", &["a"], 1)],
+                vec![
+                    stage("x", &["a", "b"], 1),
+                    stage("y", &["a", "c"], 1),
+                    stage("z", &["a"], 1),
+                ],
                 true,
             ),
             (vec![stage("x", &["a"], u32::MAX)], false),

@@ -30,6 +30,7 @@ use crate::delivery::phrase::{Language, Phrasebook};
 use crate::delivery::registry::{Listed, Registry};
 use crate::delivery::sender::Sender;
 use crate::gate::policy::{Approvers, ConfirmSource, Effect, Limits, Policy, PolicySource, RuleSource};
+use crate::gate::{RequireReason, Stage};
 use crate::gatekeeper::people::{Identity as Known, Person};
 use crate::gatekeeper::{Gatekeeper, Journal, People};
 use crate::ids::{ConfirmationId, Ids, Org, SeededIds};
@@ -121,6 +122,21 @@ fn rule(name: &str, effect: Effect) -> RuleSource {
 fn policy() -> Policy {
     let mut hidden = rule("card", Effect::Confirm);
     hidden.redact = vec!["/card/number".into()];
+    let mut staged = rule("staged", Effect::Confirm);
+    let only = |name: &str, operator: &str| Stage {
+        name: name.into(),
+        approvers: Approvers {
+            operators: vec![operator.into()],
+            ..Approvers::default()
+        },
+        quorum: 1,
+    };
+    staged.confirm = ConfirmSource {
+        require_reason: Some(RequireReason::Both),
+        confirm_step: Some(true),
+        stages: Some(vec![only("first", "dana"), only("second", "mira")]),
+        ..ConfirmSource::default()
+    };
     let mut two = rule("two", Effect::Confirm);
     two.confirm.quorum = Some(2);
     let mut nowhere = rule("nowhere", Effect::Confirm);
@@ -141,6 +157,7 @@ fn policy() -> Policy {
             rule("never", Effect::Deny),
             hidden,
             two,
+            staged,
             nowhere,
         ],
     };

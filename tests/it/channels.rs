@@ -11,8 +11,8 @@ use axum::http::HeaderMap;
 use axum::response::Response;
 use axum::routing::post;
 use gatepost_channel::{
-    Actions, Asks, ButtonToken, Card, Channel, Click, Decision, Fact, HttpAnswer, Inert, Means, MessageRef, Opened,
-    PostKey, Posted, RawRequest, Refusal, Reply, ReplyTone, Secret, Tone, UtcMillis, Verified, Words,
+    Actions, Asks, ButtonToken, Card, Channel, Click, Decision, Fact, HttpAnswer, Inert, Means, MessageRef,
+    Opened, PostKey, Posted, RawRequest, Refusal, Reply, ReplyTone, Secret, Tone, UtcMillis, Verified, Words,
 };
 use gatepost_feishu::{CallbackSecrets, FeishuApp, FeishuAppConfig, FeishuChannel, FeishuConfig, Mode};
 use gatepost_slack::{SlackChannel, SlackConfig};

@@ -6,7 +6,9 @@ use base64::engine::general_purpose::STANDARD;
 use cbc::Encryptor;
 use cbc::cipher::block_padding::Pkcs7;
 use cbc::cipher::{BlockModeEncrypt as _, KeyIvInit as _};
-use gatepost_channel::{Actions, Asks, ButtonToken, Card, Fact, Inert, RawRequest, Secret, Tone, UtcMillis, Words};
+use gatepost_channel::{
+    Actions, Asks, ButtonToken, Card, Fact, Inert, RawRequest, Secret, Tone, UtcMillis, Words,
+};
 use serde_json::{Value, json};
 use sha2::{Digest as _, Sha256};
 

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use gatepost_channel::{
-    Actions, Asks, ButtonToken, Card, Fact, Inert, Means, RawRequest, Secret, Tone, UtcMillis, Verifier as _, Words,
+    Actions, Asks, ButtonToken, Card, Fact, Inert, Means, RawRequest, Secret, Tone, UtcMillis, Verifier as _,
+    Words,
 };
 use hmac::{Hmac, KeyInit, Mac};
 use serde_json::{Value, json};

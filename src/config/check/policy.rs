@@ -251,6 +251,11 @@ fn quorum_is_met(view: &View<'_>, asking: &Asking<'_>) {
             ("quorum", quorum, "approve"),
             ("deny_threshold", threshold, "reject"),
         ] {
+            let key = if key == "quorum" && asking.own.stages.is_some() {
+                "stages"
+            } else {
+                key
+            };
             if needed > enough {
                 too_few(view, asking, org, key, (needed, what), &persons);
             }

@@ -67,7 +67,8 @@ async fn a_request_has_its_documented_shape() {
             "id": id, "org": "acme", "status": "pending", "tool_name": "card__charge", "tool_args": null,
             "tool_args_redacted": true, "args_digest": null, "token": "agent", "agent_id": "a1", "session_id": "s1",
             "tool_call_id": "c1", "requester": "someone", "job_id": null, "rule": "card",
-            "reason": "because of card", "quorum": 1, "created_at": "2026-01-31T12:00:00.000Z",
+            "reason": "because of card", "quorum": 1, "require_reason": null, "confirm_step": false,
+            "stages": [], "stage": null, "created_at": "2026-01-31T12:00:00.000Z",
             "expires_at": "2026-01-31T12:02:00.000Z", "decided_at": null, "consumed_at": null, "resumed_at": null,
             "executed_at": null, "outcome": null, "votes": [],
             "deliveries": [{ "channel": "chat", "state": "queued" }],
@@ -477,4 +478,44 @@ async fn lists_are_filtered_and_paged_without_gaps() {
         let heard = bench.get(&format!("/api/confirmations?{query}"), "dana").await;
         assert_eq!(heard.code(), code, "{query}");
     }
+}
+
+#[tokio::test]
+async fn a_rule_may_ask_for_a_reason_and_for_one_group_after_the_other() {
+    let bench = Bench::new().await;
+    let body = json!({ "tool_name": "staged__pay", "tool_args": {} });
+    let heard = bench.post("/api/confirmations", "agent", body).await.json();
+    let id = heard["confirmation_id"].as_str().unwrap().to_owned();
+    let path = format!("/api/confirmations/{id}");
+    let shown = bench.get(&path, "dana").await.json();
+    assert_eq!(
+        (&shown["require_reason"], &shown["confirm_step"], &shown["stage"]),
+        (&json!("both"), &json!(true), &json!(1))
+    );
+    assert_eq!(
+        shown["stages"],
+        json!([{ "name": "first", "quorum": 1, "approvals": 0 }, { "name": "second", "quorum": 1, "approvals": 0 }])
+    );
+    let respond = format!("{path}/respond");
+    let answer = async |who: &str, body: Value| bench.post(&respond, who, body).await;
+    for reason in [json!(null), json!("  "), json!("…")] {
+        let heard = answer("dana", json!({ "decision": "approve", "reason": reason })).await;
+        assert_eq!(
+            (heard.status.as_u16(), heard.code().as_str()),
+            (422, "reason_required")
+        );
+    }
+    let early = answer("mira", json!({ "decision": "approve", "reason": "fine" })).await;
+    assert_eq!(early.status, 403);
+    assert_eq!(early.json()["refusal"], "not_this_stage");
+    let heard = answer("dana", json!({ "decision": "approve", "reason": "checked" })).await;
+    let json = heard.json();
+    assert_eq!((&json["status"], &json["stage"]), (&json!("pending"), &json!(2)));
+    assert_eq!(json["stages"][0]["approvals"], 1);
+    assert_eq!(
+        (&json["votes"][0]["stage"], &json["votes"][0]["reason"]),
+        (&json!(1), &json!("checked"))
+    );
+    let heard = answer("mira", json!({ "decision": "approve", "reason": "fine" })).await;
+    assert_eq!(heard.json()["status"], "approved");
 }

@@ -11,8 +11,8 @@ use super::super::problem::{Code, Problem};
 use super::raw;
 use crate::clock::rfc3339;
 use crate::confirmation::{
-    Asked, Confirmation, Delivery, DeliveryState, Dossier, Ledger, Outcome, Progress, Status, Vote, VoteContent,
-    stage,
+    Asked, Confirmation, Delivery, DeliveryState, Dossier, Ledger, Outcome, Progress, Status, Vote,
+    VoteContent, stage,
 };
 use crate::gate::{Digest, RequireReason, shown_canonical};
 use crate::ids::ConfirmationId;
