@@ -93,6 +93,9 @@ pub enum StartError {
     /// The agents cannot be set up.
     #[error(transparent)]
     Agents(#[from] AgentError),
+    /// The hooks cannot be built.
+    #[error(transparent)]
+    Hooks(#[from] hook::BuildError),
     /// The HTTP client cannot be built.
     #[error("outgoing HTTP cannot be set up: {0}")]
     Http(String),
@@ -139,6 +142,8 @@ impl Server {
         settings.offset = offset;
         let store = open(&settings, &store_tasks).await?;
         let (journal, scribe) = Journal::open();
+        let outside = hook::Outside::new(&journal, &ids, &clock, &tasks);
+        let hooks = Arc::new(hook::build(&[&config.hooks], &outside)?);
         let gatekeeper = Gatekeeper::new(gatekeeper::Parts {
             store: store.clone(),
             policy: Arc::clone(&loaded.policy),
@@ -148,9 +153,15 @@ impl Server {
             maker: maker.clone(),
             ids: Arc::clone(&ids),
             journal,
+            council: Arc::new(hook::Chamber::open(Arc::clone(&hooks), &tasks)),
         });
-        let hooks = hook::Outside::new(gatekeeper.journal(), &ids, &clock, &tasks);
-        let agents = Agents::open(config, gatekeeper.clone(), &http_client, &hooks)?;
+        let agents = Agents::open(
+            config,
+            gatekeeper.clone(),
+            &http_client,
+            Arc::clone(&hooks),
+            &outside,
+        )?;
         let sender = Sender::new(store.clone(), registry, maker, Arc::clone(&clock), &*ids);
         tasks.spawn(Arc::clone(&sender).run(tasks.clone()));
         journal_tasks.spawn(scribe.run(store.clone(), Arc::clone(&clock), journal_tasks.clone()));
@@ -161,14 +172,7 @@ impl Server {
         }
 
         let intake = Intake::new(gatekeeper.clone(), Arc::clone(&clock));
-        for connection in channels::connections(gatekeeper.registry()) {
-            let (intake, stop) = (Arc::new(intake.clone()), tasks.clone());
-            tasks.spawn(async move {
-                connection
-                    .run(intake, Box::pin(async move { stop.stopping().await }))
-                    .await;
-            });
-        }
+        connect(&gatekeeper, &intake, &tasks);
         let api = Api::new(http::Parts {
             gatekeeper: gatekeeper.clone(),
             intake,
@@ -225,6 +229,18 @@ impl Server {
             ended &= tasks.drain(PATIENCE).await;
         }
         ended
+    }
+}
+
+/// Holds the connections of channels that need one.
+fn connect(gatekeeper: &Gatekeeper, intake: &Intake, tasks: &Tasks) {
+    for connection in channels::connections(gatekeeper.registry()) {
+        let (intake, stop) = (Arc::new(intake.clone()), tasks.clone());
+        tasks.spawn(async move {
+            connection
+                .run(intake, Box::pin(async move { stop.stopping().await }))
+                .await;
+        });
     }
 }
 

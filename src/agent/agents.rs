@@ -12,7 +12,7 @@ use crate::config::agent::ToolConfig;
 use crate::config::hook::HooksConfig;
 use crate::config::{AgentConfig, Config, JobConfig, Problem};
 use crate::gatekeeper::Gatekeeper;
-use crate::hook::{self, BuildError, Outside};
+use crate::hook::{self, BuildError, Hooks, Outside};
 use crate::ids::TokenName;
 use crate::job::queue::Queue;
 use crate::lifecycle::Tasks;
@@ -54,30 +54,37 @@ pub fn pieces(config: &AgentConfig) -> Result<Pieces, Vec<Problem>> {
 }
 
 /// The hooks for every agent, and those of pieces that have their own beside them.
-fn hooks(general: &HooksConfig, pieces: &Pieces, outside: &Outside) -> Result<HookSets, BuildError> {
+fn hooks(
+    general: (&HooksConfig, Arc<Hooks>),
+    pieces: &Pieces,
+    outside: &Outside,
+) -> Result<HookSets, BuildError> {
+    let (block, general) = general;
     let own = pieces.all().filter_map(|piece| {
-        let hooks = hook::build(&[general, piece.hooks.as_ref()?], outside);
+        let hooks = hook::build(&[block, piece.hooks.as_ref()?], outside);
         Some(hooks.map(|hooks| (piece.name.clone(), hooks)))
     });
     let own = own.collect::<Result<_, _>>()?;
-    Ok(HookSets::new(hook::build(&[general], outside)?, own))
+    Ok(HookSets::new(general, own))
 }
 
 impl Agents {
-    /// Reads the pieces and builds tools, hooks and model. `http` must follow no redirect; `outside` is what hooks run with.
+    /// Reads the pieces and builds tools, hooks and model. `http` must follow no redirect; `general` are the hooks of every
+    /// agent, `outside` is what those of pieces run with.
     pub fn open(
         config: &Config,
         gatekeeper: Gatekeeper,
         http: &reqwest::Client,
+        general: Arc<Hooks>,
         outside: &Outside,
     ) -> Result<Self, AgentError> {
-        let (general, tokens) = (&config.hooks, &config.tokens);
+        let (block, tokens) = (&config.hooks, &config.tokens);
         let config = &config.agent;
         let toolbox = Toolbox::new(&config.tools, http);
         let pieces = Arc::new(pieces(config).map_err(AgentError::Pieces)?);
         let runner = match &config.model {
             Some(model) => {
-                let hooks = hooks(general, &pieces, outside)?;
+                let hooks = hooks((block, general), &pieces, outside)?;
                 let limits = Limits {
                     context: usize::try_from(model.context).unwrap_or(usize::MAX),
                     ..Limits::default()

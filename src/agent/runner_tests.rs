@@ -244,6 +244,7 @@ pub(super) fn gatekeeper(store: Store, ids: Arc<dyn Ids>) -> (Gatekeeper, Scribe
         ),
         ids,
         journal,
+        council: Arc::new(crate::gatekeeper::council::Nobody),
     });
     (gatekeeper, scribe)
 }

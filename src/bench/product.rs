@@ -24,7 +24,7 @@ use crate::delivery::record::{Record, Sent};
 use crate::gate::json::ReadLimits;
 use crate::gate::policy::Voices;
 use crate::gate::{Arguments, ToolName};
-use crate::gatekeeper::{Answer, Caller, Gatekeeper, Question};
+use crate::gatekeeper::{Answer, Caller, Gatekeeper, Question, Via};
 use crate::ids::{ConfirmationId, JobId, Org, OutboxId, TokenName};
 use crate::lifecycle::Tasks;
 
@@ -164,6 +164,7 @@ pub fn question(number: usize, job: Option<JobId>) -> Result<Question, BenchErro
     .to_string();
     let other = |error: &dyn std::error::Error| BenchError::other(error);
     Ok(Question {
+        via: Via::Api,
         tool: "oa__purchase_pay"
             .parse::<ToolName>()
             .map_err(|error| other(&error))?,

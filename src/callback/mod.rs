@@ -154,10 +154,13 @@ impl Intake {
             .insert(home.name.clone(), self.clock.now());
         let decide = self.decide(home, click, replay);
         match tokio::time::timeout(DECIDE_WITHIN, self.gatekeeper.store().run(decide)).await {
-            Ok(Ok(decided)) => Answer {
-                reply: self.answer(home, click, decided).await,
-                stored: true,
-            },
+            Ok(Ok(decided)) => {
+                self.gatekeeper.tell_vote(&decided);
+                Answer {
+                    reply: self.answer(home, click, decided).await,
+                    stored: true,
+                }
+            }
             failed => {
                 warn!(channel = %home.name, error = ?failed.err().map(|_| "too slow"), "a click could not be stored in time");
                 metrics::counter!("gatepost_callbacks_unstored_total").increment(1);

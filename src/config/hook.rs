@@ -72,6 +72,22 @@ impl Builtin {
     ];
 }
 
+/// Whose calls a hook is asked about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub enum HookSurface {
+    /// Those of agent jobs.
+    Job,
+    /// Those that come over `POST /api/confirmations`.
+    Api,
+    /// Those of agent hosts.
+    Host,
+}
+
+impl HookSurface {
+    /// All of them.
+    pub const ALL: [Self; 3] = [Self::Job, Self::Api, Self::Host];
+}
+
 /// Settings of a built-in hook. A hook that the block does not name keeps its own defaults.
 #[derive(Debug, Clone, PartialEq)]
 pub struct BuiltinHook {
@@ -79,6 +95,8 @@ pub struct BuiltinHook {
     pub enabled: bool,
     /// Its place in the order, the lower first; `None` leaves the hook its own.
     pub priority: Option<i32>,
+    /// Whose calls it is asked about.
+    pub surfaces: Vec<HookSurface>,
     /// Its own settings; the hook judges them.
     pub config: serde_json::Map<String, serde_json::Value>,
 }
@@ -96,6 +114,8 @@ pub struct ProcessHook {
     pub observe: Vec<String>,
     /// The points at which it is asked.
     pub intercept: Vec<HookPoint>,
+    /// Whose calls it is asked about, and told of.
+    pub surfaces: Vec<HookSurface>,
     /// What follows when it fails, is late or answers nonsense.
     pub on_failure: OnFailure,
 }
@@ -109,6 +129,8 @@ pub struct CommandHook {
     pub event: HookPoint,
     /// For which tools: globs. Of no meaning at `session_start`.
     pub tools: Vec<String>,
+    /// Whose calls it is asked about.
+    pub surfaces: Vec<HookSurface>,
     /// What is started.
     pub child: ChildConfig,
     /// How long it may take; `None` is the default of its kind.
@@ -164,6 +186,11 @@ const COMMAND_EVENTS: [(&str, HookPoint); 6] = [
     ("approve_tool", HookPoint::ApproveTool),
     ("post_tool_use", HookPoint::PostToolUse),
     ("after_tool", HookPoint::PostToolUse),
+];
+const SURFACES: [(&str, HookSurface); 3] = [
+    ("job", HookSurface::Job),
+    ("api", HookSurface::Api),
+    ("host", HookSurface::Host),
 ];
 const FAILURES: [(&str, OnFailure); 2] = [("deny", OnFailure::Deny), ("continue", OnFailure::Continue)];
 const PRIORITY: i32 = 100;
@@ -245,6 +272,7 @@ fn decode_builtin(reader: &Reader<'_>, builtin: Builtin) -> Option<BuiltinHook> 
     let priority = map
         .optional("priority")
         .map_or(Some(None), |priority| decode_priority(&priority).map(Some));
+    let surfaces = decode_surfaces(&mut map);
     let config = map
         .optional("config")
         .map_or_else(|| Some(serde_json::Map::new()), |config| config.json_object());
@@ -260,6 +288,7 @@ fn decode_builtin(reader: &Reader<'_>, builtin: Builtin) -> Option<BuiltinHook> 
     Some(BuiltinHook {
         enabled,
         priority: priority?,
+        surfaces: surfaces?,
         config: config?,
     })
 }
@@ -289,6 +318,10 @@ fn decode_process(reader: &Reader<'_>) -> Option<ProcessHook> {
     let intercept = map
         .optional("intercept")
         .map_or_else(|| Some(Vec::new()), |intercept| decode_points(&intercept));
+    let surfaces = decode_surfaces(&mut map);
+    if let (Some(surfaces), Some(points)) = (&surfaces, &intercept) {
+        complain_unless_met(reader, surfaces, points);
+    }
     let on_failure = decode_failure(&mut map);
     if !map.has("observe") && !map.has("intercept") {
         reader.complain(
@@ -306,6 +339,7 @@ fn decode_process(reader: &Reader<'_>) -> Option<ProcessHook> {
         priority: priority?,
         observe: observe?,
         intercept: intercept?,
+        surfaces: surfaces?,
         on_failure: on_failure?,
     })
 }
@@ -343,6 +377,10 @@ fn decode_command(index: usize, reader: &Reader<'_>) -> Option<CommandHook> {
     let tools = map
         .optional("tools")
         .map_or_else(|| Some(vec!["*".to_owned()]), |tools| decode_globs(&tools));
+    let surfaces = decode_surfaces(&mut map);
+    if let (Some(surfaces), Some(event)) = (&surfaces, event) {
+        complain_unless_met(reader, surfaces, &[event]);
+    }
     let child = ChildConfig::decode(&mut map);
     let timeout = map
         .optional("timeout")
@@ -358,6 +396,7 @@ fn decode_command(index: usize, reader: &Reader<'_>) -> Option<CommandHook> {
         name,
         event: event?,
         tools: tools?,
+        surfaces: surfaces?,
         child,
         timeout: timeout?,
         priority: priority?,
@@ -383,6 +422,39 @@ fn decode_globs(reader: &Reader<'_>) -> Option<Vec<String>> {
         }
     }
     good.then_some(globs)
+}
+
+/// Whose calls; all when the key is left out.
+fn decode_surfaces(map: &mut MapReader<'_>) -> Option<Vec<HookSurface>> {
+    let Some(reader) = map.optional("surfaces") else {
+        return Some(HookSurface::ALL.to_vec());
+    };
+    reader.texts()?;
+    let surfaces: Vec<Option<HookSurface>> =
+        reader.list()?.iter().map(|word| word.choice(&SURFACES)).collect();
+    let mut surfaces: Vec<HookSurface> = surfaces.into_iter().collect::<Option<_>>()?;
+    surfaces.sort_unstable();
+    surfaces.dedup();
+    Some(surfaces)
+}
+
+/// Only jobs have sessions and a model of ours: a hook that waits for them elsewhere waits for ever.
+fn complain_unless_met(reader: &Reader<'_>, surfaces: &[HookSurface], points: &[HookPoint]) {
+    let of_jobs = |point: &HookPoint| {
+        matches!(
+            point,
+            HookPoint::SessionStart | HookPoint::BeforeModel | HookPoint::AfterModel
+        )
+    };
+    if !surfaces.contains(&HookSurface::Job) && points.iter().any(of_jobs) {
+        reader.complain(
+            Complaint::new(
+                ProblemKind::BadValue,
+                "the hook is asked at a point that only jobs have, and `surfaces` leaves jobs out",
+            )
+            .remedy("add `job` to `surfaces`, or take session_start, before_model and after_model out"),
+        );
+    }
 }
 
 fn decode_failure(map: &mut MapReader<'_>) -> Option<OnFailure> {

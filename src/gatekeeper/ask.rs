@@ -1,5 +1,6 @@
 //! The question: may this call run? Allow and deny are answered at once; a call that needs a person becomes a request.
 
+use super::council::{News, Via, What};
 use super::{Caller, Gatekeeper};
 use crate::audit::{Actor, Draft, Opening};
 use crate::confirmation::create::{Create, Created};
@@ -14,6 +15,8 @@ use crate::storage::StoreError;
 /// A call that somebody wants to make.
 #[derive(Debug, Clone)]
 pub struct Question {
+    /// Through what it comes.
+    pub via: Via,
     /// The tool.
     pub tool: ToolName,
     /// Its arguments.
@@ -80,6 +83,7 @@ impl Gatekeeper {
                 // Nobody would find a call that ran without its event.
                 self.journal()
                     .insist(self.told(caller, &question, &judgement, "call.allowed"))?;
+                self.news(News::of_question(caller, &question, What::Begun));
                 Ok(Answer::Allow {
                     rule: judgement.rule,
                     digest,
@@ -135,7 +139,11 @@ impl Gatekeeper {
                     join_twin: question.join_twin,
                 };
                 Ok(match self.store().run(create).await? {
-                    Created::Fresh(dossier) | Created::Same(dossier) => Answer::Asked(Box::new(dossier)),
+                    Created::Fresh(dossier) => {
+                        self.tell_asked(caller, &question, &dossier);
+                        Answer::Asked(Box::new(dossier))
+                    }
+                    Created::Same(dossier) => Answer::Asked(Box::new(dossier)),
                     Created::Conflict(id) => Answer::Conflict(id),
                 })
             }
@@ -159,6 +167,15 @@ impl Gatekeeper {
         self.judge(caller, question, known_person).effect
     }
 
+    /// People are asked, and the cards are on their way.
+    fn tell_asked(&self, caller: &Caller, question: &Question, dossier: &Dossier) {
+        let id = &dossier.confirmation.id;
+        self.news(News::of_question(caller, question, What::Asked(id)));
+        for delivery in &dossier.deliveries {
+            self.council().queued(&delivery.channel, id);
+        }
+    }
+
     fn denial(
         &self,
         caller: &Caller,
@@ -172,6 +189,7 @@ impl Gatekeeper {
             self.told(caller, question, &judgement, "call.denied")
                 .with("reason_code", reason.code()),
         );
+        self.news(News::of_question(caller, question, What::Denied(reason)));
         Answer::Deny {
             reason,
             message,
@@ -180,7 +198,7 @@ impl Gatekeeper {
         }
     }
 
-    fn judge(&self, caller: &Caller, question: &Question, known_person: bool) -> Judgement {
+    pub(super) fn judge(&self, caller: &Caller, question: &Question, known_person: bool) -> Judgement {
         let facts = CallFacts {
             tool: &question.tool,
             args: question.args.json(),
@@ -195,7 +213,7 @@ impl Gatekeeper {
     }
 
     /// Everybody behind the call: nobody of them may approve it unless the rule says so.
-    fn persons(&self, caller: &Caller, question: &Question) -> Vec<OperatorId> {
+    pub(super) fn persons(&self, caller: &Caller, question: &Question) -> Vec<OperatorId> {
         let named = question
             .requester
             .as_deref()
@@ -212,7 +230,13 @@ impl Gatekeeper {
     }
 
     /// A verdict without a request, for the journal.
-    fn told(&self, caller: &Caller, question: &Question, judgement: &Judgement, kind: &'static str) -> Draft {
+    pub(super) fn told(
+        &self,
+        caller: &Caller,
+        question: &Question,
+        judgement: &Judgement,
+        kind: &'static str,
+    ) -> Draft {
         let mut draft = Draft::new(&caller.org, kind, Actor::Token(caller.token.0.clone()))
             .with("tool_name", question.tool.as_str())
             .with_private(

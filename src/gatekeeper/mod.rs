@@ -1,7 +1,8 @@
 //! The gatekeeper: what callers may do, whatever they come through. The API, agent hosts, jobs, the console and chat callbacks
 //! all use it, so that there is one way to ask, one to decide and one to consume.
 //!
-//! It puts the pure rooms together: policy judges, a transaction stores, cards are planned. [`ask`] is the question, [`permit`]
+//! It puts the pure rooms together: policy judges, a transaction stores, cards are planned. [`ask`] is the question, [`council`] who is
+//! heard before policy, [`permit`]
 //! the way to an execution, [`wait`] the wait for people, [`journal`] what is written behind the answer.
 
 use std::sync::Arc;
@@ -21,14 +22,19 @@ use crate::ids::{ConfirmationId, Ids, OperatorId, Org, TokenName};
 use crate::storage::{Store, StoreError};
 
 pub mod ask;
+pub mod council;
 pub mod journal;
 pub mod people;
 pub mod permit;
 pub mod wait;
 
 pub use ask::{Answer, Question};
+pub use council::{Council, Via};
 pub use journal::Journal;
 pub use people::People;
+
+#[cfg(test)]
+mod council_tests;
 
 /// Free text from callers is cut to this many characters before it is stored.
 pub const MAX_TEXT: usize = 2_000;
@@ -62,6 +68,8 @@ pub struct Parts {
     pub ids: Arc<dyn Ids>,
     /// What is written behind the answer.
     pub journal: Journal,
+    /// Who is heard before policy on calls that no run makes.
+    pub council: Arc<dyn Council>,
 }
 
 /// See the module. Clones share it.
@@ -109,6 +117,11 @@ impl Gatekeeper {
         &self.0.journal
     }
 
+    /// Who is heard before policy on calls that no run makes.
+    pub fn council(&self) -> &dyn Council {
+        &*self.0.council
+    }
+
     /// A known operator answers a request that they name by id.
     pub async fn respond(
         &self,
@@ -130,23 +143,28 @@ impl Gatekeeper {
             surface,
             roll: Arc::clone(&self.0.roll),
         };
-        self.0.store.run(decide).await
+        let decided = self.0.store.run(decide).await?;
+        self.tell_vote(&decided);
+        Ok(decided)
     }
 
     /// Who asked withdraws a request.
     pub async fn cancel(&self, caller: &Caller, id: &ConfirmationId) -> Result<Cancelled, StoreError> {
-        self.0
-            .store
-            .run(Cancel {
-                id: id.clone(),
-                token: caller.token.clone(),
-            })
-            .await
+        let cancel = Cancel {
+            id: id.clone(),
+            token: caller.token.clone(),
+        };
+        let cancelled = self.0.store.run(cancel).await?;
+        if let Cancelled::Done(dossier) = &cancelled {
+            self.tell_decided(dossier);
+        }
+        Ok(cancelled)
     }
 
     /// Who executed a call reports what it led to.
     pub async fn report(
         &self,
+        via: Via,
         caller: &Caller,
         id: &ConfirmationId,
         outcome: Outcome,
@@ -156,15 +174,17 @@ impl Gatekeeper {
             status: outcome.status,
             detail: detail.as_ref().map(|detail| detail.value.clone()),
         };
-        self.0
-            .store
-            .run(Report {
-                id: id.clone(),
-                token: caller.token.clone(),
-                outcome,
-                detail,
-            })
-            .await
+        let report = Report {
+            id: id.clone(),
+            token: caller.token.clone(),
+            outcome,
+            detail,
+        };
+        let reported = self.0.store.run(report).await?;
+        if let Reported::Done(dossier) = &reported {
+            self.tell_reported(via, dossier);
+        }
+        Ok(reported)
     }
 
     /// The request, if this organisation may know of it.

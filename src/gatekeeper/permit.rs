@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use super::council::{News, Via, What};
 use super::{Caller, Gatekeeper};
 use crate::confirmation::Confirmation;
 use crate::confirmation::consume::{Consume, Granted, NotGranted};
@@ -15,6 +16,7 @@ impl Gatekeeper {
     /// Consumes the permit of an approved call, once.
     pub async fn consume(
         &self,
+        via: Via,
         caller: &Caller,
         id: &ConfirmationId,
         digest: Digest,
@@ -25,9 +27,12 @@ impl Gatekeeper {
         if dossier.confirmation.asked.token != caller.token || dossier.confirmation.org != caller.org {
             return Ok(Err(NotGranted::NotFound));
         }
-        self.store()
-            .run(self.consumption(&dossier.confirmation, digest))
-            .await
+        let row = &dossier.confirmation;
+        let granted = self.store().run(self.consumption(row, digest)).await?;
+        if granted.is_ok() {
+            self.news(News::of_asked(via, &row.org, &row.asked, What::Begun));
+        }
+        Ok(granted)
     }
 
     /// The consumption as a transaction: with today's voters, and today's policy on the call as it was asked.

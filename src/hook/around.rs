@@ -229,7 +229,10 @@ impl Hooks {
         request: Q,
         innermost: Inner<'_, Q, Q::Answer>,
     ) -> Result<Q::Answer, NotRun> {
-        let asked = self.arounds.iter().filter(|entry| entry.is_asked(Q::POINT, tool));
+        let asked = self
+            .arounds
+            .iter()
+            .filter(|entry| entry.is_asked(context.via, Q::POINT, tool));
         let nest = Nest {
             hooks: self,
             context,

@@ -14,12 +14,13 @@ use super::builtin::settings::{BadSetting, Settings};
 use super::command::CommandHook;
 use super::event::EventKind;
 use super::observe::Wanted;
+use super::point::surfaces as surfaces_of;
 use super::process::{Backoff, Keeper, Limits, ProcessHook};
 use super::registry::{BadGlob, Hooks, Mount, Source};
 use super::{Point, Recorder};
 use crate::clock::{Clock, SystemClock};
 use crate::config::hook::{self as config, Builtin, BuiltinHook, HooksConfig};
-use crate::gatekeeper::Journal;
+use crate::gatekeeper::{Journal, Via};
 use crate::ids::{Ids, SystemIds};
 use crate::lifecycle::Tasks;
 
@@ -74,6 +75,20 @@ pub fn check(block: &HooksConfig) -> Result<(), BuildError> {
         ..block.clone()
     };
     build(&[&quiet], &Outside::none(Arc::new(SystemIds))).map(|_| ())
+}
+
+/// What a block asks for that never comes: for each the key, and why.
+pub fn absent(block: &HooksConfig) -> Vec<(String, String)> {
+    let mut absent = Vec::new();
+    for (name, process) in &block.processes {
+        for word in &process.observe {
+            if let Some(why) = EventKind::named(word).and_then(EventKind::absence) {
+                let key = format!("hooks.processes.{name}.observe");
+                absent.push((key, format!("`{word}` never occurs: {why}")));
+            }
+        }
+    }
+    absent
 }
 
 /// Hooks that cannot be built. The texts name the hook and the key.
@@ -134,6 +149,10 @@ fn mount_builtin(
         .collect();
     let last = named.last().copied();
     let all = named.iter().copied().filter(|hook| hook.enabled);
+    let on = |hook: &BuiltinHook, mount: Mount| Mount {
+        surfaces: surfaces_of(&hook.surfaces),
+        ..mount
+    };
     match builtin {
         Builtin::ConfirmationGate => {
             for hook in all {
@@ -143,35 +162,37 @@ fn mount_builtin(
                     .map_err(bad)?;
                 settings.finish().map_err(bad)?;
                 if every {
-                    hooks.confirm_all();
+                    hooks.confirm_all(&surfaces_of(&hook.surfaces));
                 }
             }
         }
         Builtin::AuditLog => {
-            if let Some(hook) = last.filter(|hook| hook.enabled) {
+            if let Some(named) = last.filter(|hook| hook.enabled) {
                 let recorder = outside.recorder.clone();
                 let (mount, hook) =
-                    AuditLog::new(hook.config.clone(), hook.priority, recorder).map_err(bad)?;
-                hooks.intercept(mount, Arc::new(hook))?;
+                    AuditLog::new(named.config.clone(), named.priority, recorder).map_err(bad)?;
+                hooks.intercept(on(named, mount), Arc::new(hook))?;
             }
         }
         Builtin::ReadOnlyGuard => {
-            for hook in all {
-                let (mount, hook) = ReadOnlyGuard::new(hook.config.clone(), hook.priority).map_err(bad)?;
-                hooks.intercept(mount, Arc::new(hook))?;
+            for named in all {
+                let (mount, hook) = ReadOnlyGuard::new(named.config.clone(), named.priority).map_err(bad)?;
+                hooks.intercept(on(named, mount), Arc::new(hook))?;
             }
         }
         // The one that is on when nobody names it.
         Builtin::ResultTruncate if last.is_none_or(|hook| hook.enabled) => {
             let config = last.map(|hook| hook.config.clone()).unwrap_or_default();
             let priority = last.and_then(|hook| hook.priority);
-            let (mount, hook) = ResultTruncate::new(config, priority).map_err(bad)?;
+            let (mut mount, hook) = ResultTruncate::new(config, priority).map_err(bad)?;
+            // Elsewhere the result is not ours to shorten.
+            mount.surfaces = vec![Via::Job];
             hooks.intercept(mount, Arc::new(hook))?;
         }
         Builtin::ResultTruncate => {}
         Builtin::ConnectorRateLimit => {
             for (at, block) in blocks.iter().enumerate() {
-                let Some(hook) = block.builtins.get(&builtin).filter(|hook| hook.enabled) else {
+                let Some(named) = block.builtins.get(&builtin).filter(|hook| hook.enabled) else {
                     continue;
                 };
                 let counts = if at == 0 {
@@ -181,9 +202,9 @@ fn mount_builtin(
                 };
                 let clock = Arc::clone(&outside.clock);
                 let (mount, hook) =
-                    ConnectorRateLimit::new(hook.config.clone(), hook.priority, clock, counts)
+                    ConnectorRateLimit::new(named.config.clone(), named.priority, clock, counts)
                         .map_err(bad)?;
-                hooks.intercept(mount, Arc::new(hook))?;
+                hooks.intercept(on(named, mount), Arc::new(hook))?;
             }
         }
     }
@@ -221,6 +242,7 @@ fn mount_process(
         priority: process.priority,
         points,
         tools: vec!["*".to_owned()],
+        surfaces: surfaces_of(&process.surfaces),
         limit: Some(limits.interceptor),
         on_failure: process.on_failure,
     };
@@ -256,6 +278,7 @@ fn mount_command(
         priority: command.priority,
         points: vec![point],
         tools: command.tools.clone(),
+        surfaces: surfaces_of(&command.surfaces),
         limit: Some(limit),
         on_failure: command.on_failure,
     };

@@ -12,6 +12,7 @@ use super::{
 };
 use crate::config::hook::OnFailure;
 use crate::gate::policy::Effect;
+use crate::gatekeeper::Via;
 
 /// Offers the model a tool of its own.
 struct Widener;
@@ -351,7 +352,10 @@ fn in_process_comes_first_then_priority_then_name() {
         };
         hooks.intercept(mount, Arc::new(hook)).unwrap();
     }
-    assert_eq!(hooks.asked_at(Point::PreToolUse), ["c", "a", "b", "y", "z"]);
+    assert_eq!(
+        hooks.asked_at(Via::Job, Point::PreToolUse),
+        ["c", "a", "b", "y", "z"]
+    );
 }
 
 /// What a set of answers comes to, by its strictest.

@@ -2,11 +2,14 @@
 
 use serde_json::{Map, Value};
 
+use crate::gatekeeper::Via;
 use crate::ids::{JobId, Org, TokenName};
 
 /// The context of a run. It is shared by all hooks of a point and changed by none.
 #[derive(Debug, Clone, PartialEq)]
 pub struct HookContext {
+    /// Through what the call comes.
+    pub via: Via,
     /// The organisation.
     pub org: Org,
     /// The token under which the run goes.
@@ -15,7 +18,7 @@ pub struct HookContext {
     pub agent_id: Option<String>,
     /// For whom it runs, as the agent says.
     pub user_id: Option<String>,
-    /// The conversation: the session, or the job's id.
+    /// The conversation: the job's id; of a call that no job makes the session that it names, or nothing.
     pub session_id: String,
     /// The job.
     pub job: Option<JobId>,

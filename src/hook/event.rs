@@ -1,10 +1,13 @@
 //! Observed events: what happened in a run or around it. Observers see them and change nothing.
 //!
-//! The kinds are those of PicoClaw, so that a hook written for it finds its events; Gatepost itself emits the ones of a run.
+//! The kinds are those of PicoClaw, so that a hook written for it finds its events, and a few of our own for what only we have:
+//! approvals and parked runs. For some of PicoClaw's there is no such moment here; [`EventKind::absence`] says why.
 
 use serde_json::{Map, Value};
 
 use gatepost_channel::UtcMillis;
+
+use crate::gatekeeper::Via;
 
 macro_rules! kinds {
     ($($(#[$doc:meta])* $kind:ident = $word:literal),* $(,)?) => {
@@ -63,6 +66,14 @@ kinds! {
     SubturnOrphan = "agent.subturn.orphan",
     /// A run failed.
     Error = "agent.error",
+    /// People are asked about a call.
+    ApprovalAsked = "agent.approval.asked",
+    /// A request is decided, or nobody decided it in time.
+    ApprovalDecided = "agent.approval.decided",
+    /// A run waits, without a worker.
+    RunParked = "agent.run.parked",
+    /// A run that waited goes on.
+    RunResumed = "agent.run.resumed",
     /// A channel was started.
     ChannelStarted = "channel.lifecycle.started",
     /// A channel is ready.
@@ -124,6 +135,39 @@ impl EventKind {
         name.strip_prefix("agent.").unwrap_or(name).replace('.', "_")
     }
 
+    /// Why there is no such moment here; `None` for what occurs.
+    pub const fn absence(self) -> Option<&'static str> {
+        Some(match self {
+            Self::SessionSummarize => "a long conversation is shortened by leaving out, never by a summary",
+            Self::FollowUpQueued => {
+                "a job takes no message while it runs; the answer to its question is agent.steering.injected"
+            }
+            Self::ChannelStartFailed => {
+                "a channel that cannot be built stops the server before any hook runs"
+            }
+            Self::WebhookUnregistered => "a callback address stands as long as the server runs",
+            Self::PublishFailed => "an event that does not fit is told with the next one, as dropped_before",
+            Self::BusCloseStarted | Self::BusCloseCompleted | Self::BusCloseDrained => {
+                "messages go through the outbox in the database, which never closes; see gateway.shutdown"
+            }
+            Self::ReloadStarted | Self::ReloadCompleted | Self::ReloadFailed => {
+                "the configuration is read once, at the start"
+            }
+            Self::McpConnecting
+            | Self::McpConnected
+            | Self::McpFailed
+            | Self::McpDiscovered
+            | Self::McpCallStart
+            | Self::McpCallEnd => "MCP servers are not started yet",
+            _ => return None,
+        })
+    }
+
+    /// What it comes from: the first part of its name.
+    pub fn source(self) -> &'static str {
+        self.name().split('.').next().unwrap_or_default()
+    }
+
     /// The kind of this name, old or new.
     pub fn named(name: &str) -> Option<Self> {
         Self::ALL
@@ -169,14 +213,23 @@ pub struct Event {
     pub at: UtcMillis,
     /// How much it matters.
     pub severity: Severity,
-    /// The agent, as it calls itself.
-    pub agent_id: Option<String>,
-    /// The session, or the job's id.
-    pub session_id: String,
-    /// The number of the turn.
-    pub turn: u32,
+    /// In whose doings; `None` for the server's own.
+    pub scope: Option<EventScope>,
     /// More about it.
     pub payload: Map<String, Value>,
+}
+
+/// The run or the call to which an event belongs.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EventScope {
+    /// Through what it came.
+    pub via: Via,
+    /// The agent, as it calls itself.
+    pub agent_id: Option<String>,
+    /// The job's id, or the session that a caller names; empty when it names none.
+    pub session_id: String,
+    /// The number of the turn, from 0.
+    pub turn: u32,
 }
 
 #[cfg(test)]

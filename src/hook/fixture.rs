@@ -13,7 +13,7 @@ use super::{
 use crate::config::hook::HookDefaults;
 use crate::gate::Arguments;
 use crate::gate::json::ReadLimits;
-use crate::gatekeeper::Journal;
+use crate::gatekeeper::{Journal, Via};
 use crate::ids::{Org, SeededIds, TokenName};
 
 /// What a scripted hook answers.
@@ -130,6 +130,7 @@ pub fn call(text: &str) -> ToolCall {
 /// A context.
 pub fn context() -> HookContext {
     HookContext {
+        via: Via::Job,
         org: Org::from("acme"),
         token: TokenName::from("build-agent"),
         agent_id: Some("builder".to_owned()),

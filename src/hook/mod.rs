@@ -16,6 +16,7 @@ pub mod builtin;
 mod chain;
 pub mod command;
 pub mod context;
+pub mod council;
 pub mod event;
 pub mod failure;
 pub mod model;
@@ -33,9 +34,10 @@ pub mod tool;
 pub use action::Action;
 pub use answer::{Decision, HookResult};
 pub use around::{Around, Next, NotRun, Ran};
-pub use build::{BuildError, Outside, build, check};
+pub use build::{BuildError, Outside, absent, build, check};
 pub use context::HookContext;
-pub use event::{Event, EventKind, Severity};
+pub use council::Chamber;
+pub use event::{Event, EventKind, EventScope, Severity};
 pub use failure::HookError;
 pub use observe::Observer;
 pub use payload::{
@@ -51,5 +53,7 @@ pub use tool::{Before, Judged};
 mod around_tests;
 #[cfg(test)]
 mod chain_tests;
+#[cfg(test)]
+mod council_tests;
 #[cfg(test)]
 mod fixture;

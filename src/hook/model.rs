@@ -13,7 +13,11 @@ impl Hooks {
     ) -> Result<ModelRequest, Halt> {
         let mut request = request;
         let point = Point::BeforeModel;
-        for entry in self.interceptors.iter().filter(|e| e.is_asked(point, None)) {
+        for entry in self
+            .interceptors
+            .iter()
+            .filter(|e| e.is_asked(context.via, point, None))
+        {
             let answer = entry.hook.before_model(context, &request);
             match self.ask(entry, point, context, None, answer).await {
                 Asked::Failed(failed) => return Err(Halt::failed(&failed)),
@@ -44,7 +48,11 @@ impl Hooks {
     pub async fn after_model(&self, context: &HookContext, reply: ModelReply) -> Result<ModelReply, Halt> {
         let mut reply = reply;
         let point = Point::AfterModel;
-        for entry in self.interceptors.iter().filter(|e| e.is_asked(point, None)) {
+        for entry in self
+            .interceptors
+            .iter()
+            .filter(|e| e.is_asked(context.via, point, None))
+        {
             let answer = entry.hook.after_model(context, &reply);
             match self.ask(entry, point, context, None, answer).await {
                 Asked::Failed(failed) => return Err(Halt::failed(&failed)),

@@ -11,13 +11,20 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures_util::FutureExt as _;
 use tokio::sync::mpsc;
+use tokio::time::{Instant, timeout_at};
 use tracing::warn;
 
-use super::{Event, EventKind, HookError};
+use super::{Event, EventKind, HookError, Mount};
+use crate::gatekeeper::Via;
 use crate::lifecycle::Tasks;
 
 /// Events waiting for one observer.
 pub const QUEUE: usize = 64;
+
+/// How long observers are still told of what happens while the server stops.
+const LINGER: Duration = Duration::from_secs(3);
+/// When nothing more came for so long meanwhile, nothing more comes.
+const IDLE: Duration = Duration::from_millis(250);
 
 /// Looks on.
 #[async_trait]
@@ -47,6 +54,7 @@ impl Wanted {
 /// An observer with its queue.
 pub(super) struct Watch {
     name: String,
+    surfaces: Vec<Via>,
     wanted: Wanted,
     queue: mpsc::Sender<(Arc<Event>, u64)>,
     /// Dropped since the last event that fitted.
@@ -57,16 +65,23 @@ pub(super) struct Watch {
 
 impl Watch {
     pub(super) fn start(
-        name: &str,
+        mount: &Mount,
         wanted: Wanted,
         limit: Duration,
         observer: Arc<dyn Observer>,
         tasks: &Tasks,
     ) -> Self {
         let (queue, events) = mpsc::channel(QUEUE);
-        tasks.spawn(look_on(name.to_owned(), observer, events, limit, tasks.clone()));
+        tasks.spawn(look_on(
+            mount.name.clone(),
+            observer,
+            events,
+            limit,
+            tasks.clone(),
+        ));
         Self {
-            name: name.to_owned(),
+            name: mount.name.clone(),
+            surfaces: mount.surfaces.clone(),
             wanted,
             queue,
             missing: AtomicU64::new(0),
@@ -76,7 +91,11 @@ impl Watch {
 
     /// Hands an event in. It does not wait.
     pub(super) fn tell(&self, event: &Arc<Event>) {
-        if !self.wanted.has(event.kind) {
+        let elsewhere = event
+            .scope
+            .as_ref()
+            .is_some_and(|scope| !self.surfaces.contains(&scope.via));
+        if elsewhere || !self.wanted.has(event.kind) {
             return;
         }
         let missing = self.missing.swap(0, Ordering::Relaxed);
@@ -106,15 +125,25 @@ async fn look_on(
     limit: Duration,
     tasks: Tasks,
 ) {
+    let mut end = None;
     loop {
-        let (event, missing) = tokio::select! {
-            next = events.recv() => match next {
-                Some(next) => next,
-                None => return,
+        let next = match end {
+            None => tokio::select! {
+                next = events.recv() => next,
+                () = tasks.stopping() => {
+                    end = Some(Instant::now() + LINGER);
+                    continue;
+                }
             },
-            () = tasks.stopping() => return,
+            Some(end) => timeout_at(end.min(Instant::now() + IDLE), events.recv())
+                .await
+                .unwrap_or_default(),
         };
+        let Some((event, missing)) = next else { return };
         let seen = AssertUnwindSafe(observer.observe(&event, missing)).catch_unwind();
+        let limit = end.map_or(limit, |end| {
+            limit.min(end.saturating_duration_since(Instant::now()))
+        });
         let error = match tokio::time::timeout(limit, seen).await {
             Ok(Ok(Ok(()))) => continue,
             Ok(Ok(Err(error))) => error,

@@ -1,4 +1,6 @@
-//! Where hooks run.
+//! Where hooks run, and for whose calls.
+
+use crate::gatekeeper::Via;
 
 /// A point in a run at which hooks are asked.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -58,6 +60,19 @@ impl Point {
             _ => Self::ALL.into_iter().find(|point| point.name() == name),
         }
     }
+}
+
+/// The surfaces of the configuration.
+pub(super) fn surfaces(words: &[crate::config::hook::HookSurface]) -> Vec<Via> {
+    use crate::config::hook::HookSurface;
+    words
+        .iter()
+        .map(|surface| match surface {
+            HookSurface::Job => Via::Job,
+            HookSurface::Api => Via::Api,
+            HookSurface::Host => Via::Host,
+        })
+        .collect()
 }
 
 impl From<crate::config::hook::HookPoint> for Point {

@@ -13,11 +13,12 @@ use serde_json::{Map, Value};
 use super::build::Outside;
 use super::observe::{Observer, Wanted, Watch};
 use super::{
-    Around, Event, EventKind, HookContext, HookError, HookResult, ModelReply, ModelRequest, Point, Recorder,
-    SessionContext, Severity, ToolCall, ToolOutput,
+    Around, Event, EventKind, EventScope, HookContext, HookError, HookResult, ModelReply, ModelRequest,
+    Point, Recorder, SessionContext, Severity, ToolCall, ToolOutput,
 };
 use crate::clock::Clock;
 use crate::config::hook::{HookDefaults, OnFailure};
+use crate::gatekeeper::Via;
 use crate::lifecycle::Tasks;
 
 /// Answers of a hook.
@@ -72,6 +73,9 @@ pub enum Source {
     Program,
 }
 
+/// Every surface.
+pub(super) const EVERYWHERE: [Via; 3] = [Via::Job, Via::Api, Via::Host];
+
 /// How a hook stands in the registry.
 #[derive(Debug, Clone)]
 pub struct Mount {
@@ -85,6 +89,8 @@ pub struct Mount {
     pub points: Vec<Point>,
     /// For which tools: globs; at the points of a tool only.
     pub tools: Vec<String>,
+    /// Whose calls it is asked about.
+    pub surfaces: Vec<Via>,
     /// How long it may take; `None` is the default of its kind.
     pub limit: Option<Duration>,
     /// What follows when it fails.
@@ -100,6 +106,7 @@ impl Mount {
             priority,
             points: points.to_vec(),
             tools: vec!["*".to_owned()],
+            surfaces: EVERYWHERE.to_vec(),
             limit: None,
             on_failure: OnFailure::Deny,
         }
@@ -112,6 +119,7 @@ pub(super) struct Entry<H: ?Sized> {
     source: Source,
     priority: i32,
     points: Vec<Point>,
+    surfaces: Vec<Via>,
     tools: GlobSet,
     pub(super) limit: Duration,
     pub(super) on_failure: OnFailure,
@@ -119,8 +127,10 @@ pub(super) struct Entry<H: ?Sized> {
 }
 
 impl<H: ?Sized> Entry<H> {
-    pub(super) fn is_asked(&self, point: Point, tool: Option<&str>) -> bool {
-        self.points.contains(&point) && tool.is_none_or(|tool| self.tools.is_match(tool))
+    pub(super) fn is_asked(&self, via: Via, point: Point, tool: Option<&str>) -> bool {
+        self.points.contains(&point)
+            && self.surfaces.contains(&via)
+            && tool.is_none_or(|tool| self.tools.is_match(tool))
     }
 }
 
@@ -139,7 +149,8 @@ pub struct Hooks {
     pub(super) arounds: Vec<Entry<dyn Around>>,
     watches: Vec<Watch>,
     pub(super) defaults: HookDefaults,
-    pub(super) confirm_all: bool,
+    /// On which surfaces every call needs a person.
+    pub(super) confirm_all: Vec<Via>,
     pub(super) recorder: Recorder,
     clock: Arc<dyn Clock>,
     tasks: Tasks,
@@ -154,16 +165,16 @@ impl Hooks {
             arounds: Vec::new(),
             watches: Vec::new(),
             defaults,
-            confirm_all: false,
+            confirm_all: Vec::new(),
             recorder: outside.recorder.clone(),
             clock: Arc::clone(&outside.clock),
             tasks: outside.tasks.clone(),
         }
     }
 
-    /// Every call needs a person, whatever the rules say.
-    pub const fn confirm_all(&mut self) {
-        self.confirm_all = true;
+    /// Every call of these surfaces needs a person, whatever the rules say.
+    pub fn confirm_all(&mut self, surfaces: &[Via]) {
+        self.confirm_all.extend(surfaces);
     }
 
     /// Adds an interceptor.
@@ -190,8 +201,8 @@ impl Hooks {
     pub fn observe(&mut self, mount: &Mount, wanted: Wanted, observer: Arc<dyn Observer>) {
         let own = mount.limit.unwrap_or(self.defaults.observer_timeout);
         let limit = backstop(mount.source, own);
-        self.watches
-            .push(Watch::start(&mount.name, wanted, limit, observer, &self.tasks));
+        let watch = Watch::start(mount, wanted, limit, observer, &self.tasks);
+        self.watches.push(watch);
     }
 
     /// Tells observers of an event. It does not wait.
@@ -221,16 +232,34 @@ impl Hooks {
             kind,
             at: self.clock.now(),
             severity,
-            agent_id: context.agent_id.clone(),
-            session_id: context.session_id.clone(),
-            turn: context.turn,
+            scope: Some(EventScope {
+                via: context.via,
+                agent_id: context.agent_id.clone(),
+                session_id: context.session_id.clone(),
+                turn: context.turn,
+            }),
             payload: payload(),
         });
     }
 
-    /// Whether anybody is asked at a point.
-    pub fn any_at(&self, point: Point) -> bool {
-        !self.asked_at(point).is_empty()
+    /// Tells observers of something that belongs to no run and no call: the server, its channels.
+    pub fn server(&self, kind: EventKind, severity: Severity, payload: impl FnOnce() -> Map<String, Value>) {
+        if self.watches.is_empty() {
+            return;
+        }
+        self.tell(Event {
+            id: format!("ev_{}", self.recorder.fresh_id()),
+            kind,
+            at: self.clock.now(),
+            severity,
+            scope: None,
+            payload: payload(),
+        });
+    }
+
+    /// Whether anybody is asked at a point of a surface.
+    pub fn any_at(&self, via: Via, point: Point) -> bool {
+        !self.asked_at(via, point).is_empty()
     }
 
     /// How many events each observer has lost.
@@ -238,17 +267,17 @@ impl Hooks {
         self.watches.iter().map(|watch| (watch.name(), watch.dropped()))
     }
 
-    /// The names of those asked at a point, in order.
-    pub fn asked_at(&self, point: Point) -> Vec<&str> {
-        fn names<H: ?Sized>(entries: &[Entry<H>], point: Point) -> impl Iterator<Item = &str> {
+    /// The names of those asked at a point of a surface, in order.
+    pub fn asked_at(&self, via: Via, point: Point) -> Vec<&str> {
+        fn names<H: ?Sized>(entries: &[Entry<H>], via: Via, point: Point) -> impl Iterator<Item = &str> {
             entries
                 .iter()
-                .filter(move |entry| entry.is_asked(point, None))
+                .filter(move |entry| entry.is_asked(via, point, None))
                 .map(|entry| entry.name.as_str())
         }
-        names(&self.interceptors, point)
-            .chain(names(&self.approvers, point))
-            .chain(names(&self.arounds, point))
+        names(&self.interceptors, via, point)
+            .chain(names(&self.approvers, via, point))
+            .chain(names(&self.arounds, via, point))
             .collect()
     }
 }
@@ -281,6 +310,7 @@ fn place<H: ?Sized>(
         source: mount.source,
         priority: mount.priority,
         points: mount.points,
+        surfaces: mount.surfaces,
         tools,
         limit,
         on_failure: mount.on_failure,

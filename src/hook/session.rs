@@ -58,7 +58,11 @@ impl Hooks {
     pub async fn session_start(&self, context: &HookContext) -> Result<SessionContext, Halt> {
         let mut added = Vec::new();
         let point = Point::SessionStart;
-        for entry in self.interceptors.iter().filter(|e| e.is_asked(point, None)) {
+        for entry in self
+            .interceptors
+            .iter()
+            .filter(|e| e.is_asked(context.via, point, None))
+        {
             let answer = entry.hook.session_start(context);
             match self.ask(entry, point, context, None, answer).await {
                 Asked::Failed(failed) => return Err(Halt::failed(&failed)),

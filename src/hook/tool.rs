@@ -36,6 +36,10 @@ pub struct Judged {
     /// A hook's own result. It counts only when the gate allows the call at once; where a person decides, it is void and the
     /// approved call itself runs.
     pub response: Option<ToolOutput>,
+    /// The hook that rewrote the arguments last.
+    pub rewritten_by: Option<String>,
+    /// The hook whose result it is.
+    pub answered_by: Option<String>,
 }
 
 impl Hooks {
@@ -44,15 +48,17 @@ impl Hooks {
         let tool = call.tool.as_str().to_owned();
         let mut judged = Judged {
             call,
-            voice: self.confirm_all.then_some(Effect::Confirm),
+            voice: self.confirm_all.contains(&context.via).then_some(Effect::Confirm),
             asks: Vec::new(),
             response: None,
+            rewritten_by: None,
+            answered_by: None,
         };
         let point = Point::PreToolUse;
         for entry in self
             .interceptors
             .iter()
-            .filter(|e| e.is_asked(point, Some(&tool)))
+            .filter(|e| e.is_asked(context.via, point, Some(&tool)))
         {
             let answer = entry.hook.pre_tool_use(context, &judged.call);
             let result = match self.ask(entry, point, context, Some(&tool), answer).await {
@@ -61,13 +67,11 @@ impl Hooks {
             };
             match result.decision {
                 Decision::Silent | Decision::Continue => {}
-                Decision::Modify(call) => judged.rewrite(call),
-                Decision::Respond(output) => {
-                    judged.response.get_or_insert(output);
-                }
+                Decision::Modify(call) => judged.rewrite(&entry.name, call),
+                Decision::Respond(output) => judged.respond(&entry.name, output),
                 Decision::Ask { reason, changed } => {
                     if let Some(call) = changed {
-                        judged.rewrite(call);
+                        judged.rewrite(&entry.name, call);
                     }
                     judged.ask(&entry.name, reason.as_deref());
                 }
@@ -77,7 +81,11 @@ impl Hooks {
             }
         }
         let point = Point::ApproveTool;
-        for entry in self.approvers.iter().filter(|e| e.is_asked(point, Some(&tool))) {
+        for entry in self
+            .approvers
+            .iter()
+            .filter(|e| e.is_asked(context.via, point, Some(&tool)))
+        {
             let answer = entry.hook.approve_tool(context, &judged.call);
             let result = match self.ask(entry, point, context, Some(&tool), answer).await {
                 Asked::Said(result) => result,
@@ -104,7 +112,11 @@ impl Hooks {
         let mut output = output;
         let point = Point::PostToolUse;
         let tool = call.tool.as_str();
-        for entry in self.interceptors.iter().filter(|e| e.is_asked(point, Some(tool))) {
+        for entry in self
+            .interceptors
+            .iter()
+            .filter(|e| e.is_asked(context.via, point, Some(tool)))
+        {
             let answer = entry.hook.post_tool_use(context, call, &output);
             let result = match self.ask(entry, point, context, Some(tool), answer).await {
                 Asked::Said(result) => result,
@@ -123,10 +135,20 @@ impl Hooks {
 
 impl Judged {
     /// A rewritten call is another call: a response that was meant for the one before is void.
-    fn rewrite(&mut self, call: ToolCall) {
+    fn rewrite(&mut self, hook: &str, call: ToolCall) {
         if call != self.call {
             self.response = None;
+            self.answered_by = None;
             self.call = call;
+            self.rewritten_by = Some(hook.to_owned());
+        }
+    }
+
+    /// The first result counts.
+    fn respond(&mut self, hook: &str, output: ToolOutput) {
+        if self.response.is_none() {
+            self.response = Some(output);
+            self.answered_by = Some(hook.to_owned());
         }
     }
 

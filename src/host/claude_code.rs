@@ -5,7 +5,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Asking, Dialect, HookCall, HookEvent, HookReport, HookVerdict, MAX_BODY, Unreadable};
+use super::{Asking, Dialect, HookCall, HookEvent, HookReport, HookVerdict, HostRan, MAX_BODY, Unreadable};
 use crate::confirmation::OutcomeStatus;
 use crate::gate::json::{Object, ReadLimits};
 use crate::gate::{Arguments, Json, ToolName};
@@ -206,9 +206,25 @@ fn report(message: &Object, status: OutcomeStatus) -> HookEvent {
             session_id,
             call_id,
             status,
+            told: told(message).map(Box::new),
         }),
         _ => HookEvent::Observed,
     }
+}
+
+/// The call that ran and its result: `tool_response`, or the `error` of one that failed.
+fn told(message: &Object) -> Option<HostRan> {
+    let result = message.get("tool_response").or_else(|| message.get("error"));
+    Some(HostRan {
+        tool: message.get("tool_name").and_then(Json::as_str)?.parse().ok()?,
+        args: Arguments::try_from(message.get("tool_input")?.clone()).ok()?,
+        agent_id: agent(message).ok()?,
+        output: match result {
+            None | Some(Json::Null) => String::new(),
+            Some(Json::String(text)) => text.clone(),
+            Some(other) => other.canonical(),
+        },
+    })
 }
 
 /// Only a sub-agent has an id and a type.

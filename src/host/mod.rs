@@ -133,6 +133,21 @@ pub struct HookReport {
     pub call_id: String,
     /// How it ended.
     pub status: OutcomeStatus,
+    /// The call itself and what came of it, where the host tells.
+    pub told: Option<Box<HostRan>>,
+}
+
+/// A call that ran, in the host's words.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct HostRan {
+    /// The tool.
+    pub tool: ToolName,
+    /// The arguments.
+    pub args: Arguments,
+    /// The host, and behind a slash the kind of its sub-agent.
+    pub agent_id: String,
+    /// What came of it, as text.
+    pub output: String,
 }
 
 /// What a host is told about a call.

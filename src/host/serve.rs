@@ -7,6 +7,7 @@ use std::panic::AssertUnwindSafe;
 use std::time::Duration;
 
 use futures_util::FutureExt as _;
+use tokio::time::Instant;
 use tracing::warn;
 
 use super::executed::Executed;
@@ -15,7 +16,8 @@ use crate::confirmation::consume::NotGranted;
 use crate::confirmation::{Dossier, Outcome, Status};
 use crate::gate::policy::Voices;
 use crate::gate::{DenyReason, Digest};
-use crate::gatekeeper::{Answer, Caller, Gatekeeper, Question};
+use crate::gatekeeper::council::{News, What};
+use crate::gatekeeper::{Answer, Caller, Gatekeeper, Question, Via};
 use crate::ids::ConfirmationId;
 use crate::lifecycle::Tasks;
 use crate::storage::{CallKey, StoreError};
@@ -24,6 +26,17 @@ use crate::storage::{CallKey, StoreError};
 pub const DEFAULT_HOLD: Duration = Duration::from_mins(9);
 /// The longest wait that a host may ask for: below the longest limit that can be set in one, a day.
 pub const MAX_HOLD: Duration = Duration::from_hours(23);
+
+/// The hooks of a call may always take this long: less than `gatepost gate` waits for an answer beyond the hold, and less than
+/// any host waits for its hook.
+const LEAST_FOR_HOOKS: Duration = Duration::from_secs(8);
+/// What is left of the hold for the answer itself.
+const FOR_THE_ANSWER: Duration = Duration::from_secs(2);
+
+/// How long the hooks of a call may take together.
+fn hooks_within(hold: Duration) -> Duration {
+    hold.saturating_sub(FOR_THE_ANSWER).max(LEAST_FOR_HOOKS)
+}
 
 /// Why nobody stands behind a question.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -194,11 +207,14 @@ impl Wait<'_> {
         given_id: Option<&str>,
         pending: Option<&str>,
     ) -> Result<Judged, StoreError> {
+        let began = Instant::now();
         let digest = Digest::of(&call.tool, &call.args);
         let question = question(call, given_id);
-        let answer = match self.followed(&question, digest, pending).await? {
-            Some(dossier) => Answer::Asked(Box::new(dossier)),
-            None => self.gatekeeper.ask(self.caller, question).await?,
+        let answer = if let Some(dossier) = self.followed(&question, digest, pending).await? {
+            Answer::Asked(Box::new(dossier))
+        } else {
+            let within = hooks_within(self.hold);
+            self.gatekeeper.ask_council(self.caller, question, within).await?
         };
         match answer {
             Answer::Allow { rule, .. } => {
@@ -218,7 +234,11 @@ impl Wait<'_> {
                 let what = format!("this call's id was used before, for another call ({id})");
                 Ok((deny(&what, DenyReason::ArgsChanged), None))
             }
-            Answer::Asked(dossier) => self.people(&dossier.confirmation.id, digest).await,
+            Answer::Asked(dossier) => {
+                // What the hooks took of the time is gone.
+                let hold = self.hold.saturating_sub(began.elapsed());
+                self.people(&dossier.confirmation.id, digest, hold).await
+            }
         }
     }
 
@@ -243,9 +263,14 @@ impl Wait<'_> {
     }
 
     /// Waits for people, then takes the permit.
-    async fn people(&self, id: &ConfirmationId, digest: Digest) -> Result<Judged, StoreError> {
+    async fn people(
+        &self,
+        id: &ConfirmationId,
+        digest: Digest,
+        hold: Duration,
+    ) -> Result<Judged, StoreError> {
         let decided = tokio::select! {
-            decided = self.gatekeeper.decided(id, self.hold) => decided,
+            decided = self.gatekeeper.decided(id, hold) => decided,
             () = self.tasks.stopping() => return Ok(parked(id)),
         };
         let dossier = match decided {
@@ -274,7 +299,10 @@ impl Wait<'_> {
 
     async fn consume(&self, dossier: &Dossier, digest: Digest) -> Result<Judged, StoreError> {
         let id = &dossier.confirmation.id;
-        let granted = self.gatekeeper.consume(self.caller, id, digest).await?;
+        let granted = self
+            .gatekeeper
+            .consume(Via::Host, self.caller, id, digest)
+            .await?;
         let verdict = match granted {
             Ok(_) => HookVerdict::Allow {
                 reason: words::approved(dossier, self.gatekeeper.roll()),
@@ -291,6 +319,7 @@ impl Wait<'_> {
 /// Hosts repeat calls under fresh ids, so an open request for the same call of the same session is joined.
 fn question(call: HookCall, given_id: Option<&str>) -> Question {
     Question {
+        via: Via::Host,
         tool: call.tool,
         args: call.args,
         agent_id: Some(call.agent_id),
@@ -348,6 +377,23 @@ fn silence(host: Host) -> HostAnswer {
 }
 
 async fn ran(gatekeeper: &Gatekeeper, caller: &Caller, report: HookReport) {
+    if let Some(told) = &report.told {
+        gatekeeper.news(News {
+            via: Via::Host,
+            org: &caller.org,
+            token: &caller.token,
+            tool: &told.tool,
+            agent_id: Some(&told.agent_id),
+            session_id: Some(&report.session_id),
+            tool_call_id: Some(&report.call_id),
+            requester: None,
+            what: What::Ended {
+                args: &told.args,
+                status: report.status,
+                output: &told.output,
+            },
+        });
+    }
     let executed = Executed {
         key: CallKey {
             org: caller.org.clone(),
@@ -362,5 +408,20 @@ async fn ran(gatekeeper: &Gatekeeper, caller: &Caller, report: HookReport) {
     };
     if let Err(error) = gatekeeper.store().run(executed).await {
         warn!(%error, "the outcome of a host's call could not be recorded");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn hooks_have_spoken_before_the_host_gives_up() {
+        for (hold, hooks) in [(0, 8), (5, 8), (25, 23), (540, 538)] {
+            let within = hooks_within(Duration::from_secs(hold));
+            assert_eq!(within, Duration::from_secs(hooks));
+            // What `gatepost gate` waits beyond the hold is never used up.
+            assert!(within < Duration::from_secs(hold + 10));
+        }
     }
 }

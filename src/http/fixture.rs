@@ -31,8 +31,9 @@ use crate::delivery::registry::{Listed, Registry};
 use crate::delivery::sender::Sender;
 use crate::gate::policy::{Approvers, ConfirmSource, Effect, Limits, Policy, PolicySource, RuleSource};
 use crate::gate::{RequireReason, Stage};
+use crate::gatekeeper::council::Nobody;
 use crate::gatekeeper::people::{Identity as Known, Person};
-use crate::gatekeeper::{Gatekeeper, Journal, People};
+use crate::gatekeeper::{Council, Gatekeeper, Journal, People};
 use crate::ids::{ConfirmationId, Ids, Org, SeededIds};
 use crate::lifecycle::Tasks;
 use crate::storage::{Settings, open};
@@ -217,6 +218,11 @@ impl Bench {
 
     /// A fresh one that answers at most so many at once, and waits so long for bodies.
     pub async fn with(crowd: Crowd, bodies: BodyBudget) -> Self {
+        Self::heard_by(Arc::new(Nobody), crowd, bodies).await
+    }
+
+    /// A fresh one with a council.
+    pub async fn heard_by(council: Arc<dyn Council>, crowd: Crowd, bodies: BodyBudget) -> Self {
         let folder = std::env::temp_dir().join(format!("gatepost-http-{}", crate::ids::SystemIds.fresh()));
         std::fs::create_dir(&folder).expect("a folder");
         let clock = ManualClock::at(START);
@@ -269,6 +275,7 @@ impl Bench {
             maker,
             ids,
             journal,
+            council,
         });
         let api = Api::new(Parts {
             intake: Intake::new(gatekeeper.clone(), Arc::clone(&shared)),

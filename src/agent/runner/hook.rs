@@ -10,6 +10,7 @@ use crate::agent::memory::{Entry, Past};
 use crate::agent::model::{ModelError, Question, RawCall, Reply, ToolOffer, Usage};
 use crate::agent::tool::Carried;
 use crate::gate::{Arguments, DenyReason, Digest, ToolName};
+use crate::gatekeeper::Via;
 use crate::hook::{
     self, Before, EventKind, HookContext, HookError, Judged, Message, ModelReply, ModelRequest, NotRun,
     PastCall, Point, SessionContext, Severity, ToolCall, ToolOutput, WantedCall,
@@ -33,7 +34,9 @@ pub(super) fn context(job: &Job) -> HookContext {
     if let Some(session) = &job.session_id {
         metadata.insert("session_id".to_owned(), Value::from(session.as_str()));
     }
+    metadata.insert("surface".to_owned(), Value::from(Via::Job.word()));
     HookContext {
+        via: Via::Job,
         org: job.org.clone(),
         token: job.token.clone(),
         agent_id: job.agent_id.clone(),
@@ -68,7 +71,7 @@ impl Session<'_> {
     pub(super) async fn begin_session(&mut self) -> Result<(), hook::Halt> {
         let is_fresh =
             self.memory.replies == 0 && self.memory.turn.is_none() && self.memory.history.len() == 1;
-        if !is_fresh || !self.hooks.any_at(Point::SessionStart) {
+        if !is_fresh || !self.hooks.any_at(Via::Job, Point::SessionStart) {
             return Ok(());
         }
         let SessionContext(added) = self.hooks.session_start(&self.context()).await?;
@@ -83,7 +86,7 @@ impl Session<'_> {
     pub(super) async fn ask_through_hooks(&self, question: Question<'_>) -> Asked {
         let hooks = self.hooks;
         let touched = [Point::BeforeModel, Point::AroundModel, Point::AfterModel];
-        if !touched.into_iter().any(|point| hooks.any_at(point)) {
+        if !touched.into_iter().any(|point| hooks.any_at(Via::Job, point)) {
             return self
                 .runner
                 .model

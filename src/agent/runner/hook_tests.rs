@@ -37,7 +37,8 @@ fn hooked(replies: Vec<Reply>, mount: impl FnOnce(&mut Hooks)) -> Lab {
         Arc::new(Pieces::new([piece()])),
         Limits::default(),
     );
-    lab.runner = Arc::new(runner.with_hooks(HookSets::new(hooks, std::collections::BTreeMap::new())));
+    lab.runner =
+        Arc::new(runner.with_hooks(HookSets::new(Arc::new(hooks), std::collections::BTreeMap::new())));
     lab
 }
 

@@ -7,7 +7,7 @@ use crate::audit::{Actor, Draft};
 use crate::confirmation::Dossier;
 use crate::gate::policy::{Effect as Verdict, Voices};
 use crate::gate::{DenyReason, Digest, ToolName};
-use crate::gatekeeper::{Answer, Question};
+use crate::gatekeeper::{Answer, Question, Via};
 use crate::ids::PermitId;
 use crate::job::begin_call::Right;
 
@@ -53,6 +53,7 @@ impl Session<'_> {
             return Ok(denied(at, DenyReason::InvalidArguments, told));
         }
         let question = Question {
+            via: Via::Job,
             tool: judged.call.tool.clone(),
             args: judged.call.args.clone(),
             agent_id: self.job.agent_id.clone(),

@@ -60,13 +60,13 @@ pub struct Runner {
 
 /// The hooks of each piece, and of all that have none of their own.
 pub struct HookSets {
-    general: Hooks,
+    general: Arc<Hooks>,
     own: BTreeMap<String, Hooks>,
 }
 
 impl HookSets {
     /// These.
-    pub const fn new(general: Hooks, own: BTreeMap<String, Hooks>) -> Self {
+    pub const fn new(general: Arc<Hooks>, own: BTreeMap<String, Hooks>) -> Self {
         Self { general, own }
     }
 
@@ -94,7 +94,7 @@ impl Runner {
             toolbox,
             pieces,
             limits,
-            hooks: HookSets::new(none, BTreeMap::new()),
+            hooks: HookSets::new(Arc::new(none), BTreeMap::new()),
             submits: BTreeMap::new(),
         }
     }

@@ -9,6 +9,7 @@ use crate::agent::memory::CallState;
 use crate::agent::tool::{Carried, told};
 use crate::confirmation::{Outcome, OutcomeStatus};
 use crate::gate::{Digest, ToolName};
+use crate::gatekeeper::Via;
 use crate::hook::{EventKind, Severity, ToolCall, ToolOutput};
 use crate::ids::ConfirmationId;
 use crate::job::LostLease;
@@ -209,7 +210,7 @@ impl Session<'_> {
                     status: record.status,
                     detail: record.detail.map(|detail| detail.value),
                 };
-                if let Err(error) = gatekeeper.report(&self.caller, &request, outcome).await {
+                if let Err(error) = gatekeeper.report(Via::Job, &self.caller, &request, outcome).await {
                     warn!(%request, %error, "the outcome of a call could not be put on record");
                 }
             }

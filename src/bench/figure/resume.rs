@@ -162,6 +162,7 @@ impl Engine {
             maker: maker.clone(),
             ids: Arc::new(SystemIds),
             journal,
+            council: Arc::new(gatekeeper::council::Nobody),
         });
         let sender = Sender::new(store.clone(), registry, maker, Arc::clone(&clock), &SystemIds);
         tasks.spawn(sender.run(tasks.clone()));

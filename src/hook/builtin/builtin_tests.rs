@@ -5,8 +5,9 @@ use gatepost_channel::UtcMillis;
 use serde_json::{Map, Value, json};
 
 use crate::clock::ManualClock;
-use crate::config::hook::{Builtin, BuiltinHook, HooksConfig};
+use crate::config::hook::{Builtin, BuiltinHook, HookSurface, HooksConfig};
 use crate::gate::policy::Effect;
+use crate::gatekeeper::Via;
 use crate::hook::build::{BuildError, Outside, build};
 use crate::hook::fixture::{args, call, context};
 use crate::hook::{Before, HookContext, Hooks, Point, Recorder, ToolCall, ToolOutput};
@@ -34,6 +35,7 @@ fn block(builtin: Builtin, config: Value) -> HooksConfig {
         BuiltinHook {
             enabled: true,
             priority: None,
+            surfaces: HookSurface::ALL.to_vec(),
             config,
         },
     );
@@ -163,8 +165,8 @@ fn a_piece_adds_and_lifts_nothing() {
         guard.enabled = false;
     }
     let hooks = build(&[&general, &piece], &outside().0).unwrap();
-    assert_eq!(hooks.asked_at(Point::PreToolUse), ["read_only_guard"]);
-    assert_eq!(hooks.asked_at(Point::PostToolUse), ["result_truncate"]);
+    assert_eq!(hooks.asked_at(Via::Job, Point::PreToolUse), ["read_only_guard"]);
+    assert_eq!(hooks.asked_at(Via::Job, Point::PostToolUse), ["result_truncate"]);
 }
 
 #[test]
@@ -187,7 +189,7 @@ fn settings_that_make_no_sense_are_start_up_errors() {
 #[test]
 fn the_default_is_a_short_list() {
     let hooks = build(&[&HooksConfig::default()], &outside().0).unwrap();
-    assert_eq!(hooks.asked_at(Point::PreToolUse), Vec::<&str>::new());
-    assert_eq!(hooks.asked_at(Point::PostToolUse), ["result_truncate"]);
+    assert_eq!(hooks.asked_at(Via::Job, Point::PreToolUse), Vec::<&str>::new());
+    assert_eq!(hooks.asked_at(Via::Job, Point::PostToolUse), ["result_truncate"]);
     let _: Map<String, Value> = context().metadata;
 }

@@ -132,9 +132,10 @@ pub(super) fn event(event: &Event, dropped: u64) -> Value {
         "id": event.id,
         "kind": event.kind.name(),
         "time": rfc3339(event.at),
-        "source": {"component": "gatepost", "name": "agent"},
-        "scope": {"agent_id": event.agent_id, "session_key": event.session_id,
-            "turn_id": format!("{}#{}", event.session_id, event.turn)},
+        "source": {"component": "gatepost", "name": event.kind.source()},
+        "scope": event.scope.as_ref().map_or_else(|| json!({}), |scope| json!({
+            "agent_id": scope.agent_id, "session_key": scope.session_id,
+            "turn_id": format!("{}#{}", scope.session_id, scope.turn), "surface": scope.via.word()})),
         "severity": event.severity.word(),
         "payload": event.payload,
         "attrs": {"dropped_before": dropped},

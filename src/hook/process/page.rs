@@ -91,14 +91,16 @@ pub(super) fn params(question: &Question<'_>) -> Result<Params, serde_json::Erro
 }
 
 pub(super) fn event(event: &Event, dropped: u64) -> Value {
+    let scope = event.scope.as_ref();
     json!({
         "type": event.kind.older_name(),
         "data": {
             "id": event.id,
             "time": rfc3339(event.at),
-            "agent_id": event.agent_id,
-            "session_id": event.session_id,
-            "turn": event.turn,
+            "agent_id": scope.and_then(|scope| scope.agent_id.as_deref()),
+            "session_id": scope.map(|scope| scope.session_id.as_str()),
+            "turn": scope.map(|scope| scope.turn),
+            "surface": scope.map(|scope| scope.via.word()),
             "severity": event.severity.word(),
             "payload": event.payload,
             "dropped_before": dropped,

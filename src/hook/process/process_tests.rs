@@ -10,12 +10,13 @@ use gatepost_channel::UtcMillis;
 use super::{Backoff, Keeper, Limits, ProcessHook};
 use crate::config::child::ChildConfig;
 use crate::config::secret::Secret;
+use crate::gatekeeper::Via;
 use crate::hook::fixture::{args, call, context, hooks};
 use crate::hook::observe::{Observer as _, Wanted};
 use crate::hook::registry::Interceptor as _;
 use crate::hook::{
-    Before, Decision, Event, EventKind, HookError, Hooks, Message, ModelRequest, Mount, Point, Severity,
-    Source, ToolCall, ToolOutput,
+    Before, Decision, Event, EventKind, EventScope, HookError, Hooks, Message, ModelRequest, Mount, Point,
+    Severity, Source, ToolCall, ToolOutput,
 };
 use crate::lifecycle::Tasks;
 
@@ -101,9 +102,12 @@ fn event() -> Event {
         kind: EventKind::ToolExecStart,
         at: UtcMillis(1_795_953_600_000),
         severity: Severity::Info,
-        agent_id: None,
-        session_id: "s-1".to_owned(),
-        turn: 0,
+        scope: Some(EventScope {
+            via: Via::Job,
+            agent_id: None,
+            session_id: "s-1".to_owned(),
+            turn: 0,
+        }),
         payload: serde_json::Map::new(),
     }
 }

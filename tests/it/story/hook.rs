@@ -1,7 +1,7 @@
 //! Hooks in a whole server: a process hook of the configuration rewrites what people are asked about, a command hook of the
 //! piece denies, and neither goes around the person.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::support::fake_model::{FakeModel, Turn};
 use crate::support::fake_tool::FakeTool;
@@ -123,5 +123,141 @@ async fn hooks_deny_and_rewrite_and_the_person_sees_the_last_word() {
     for answer in ["sh#0 deny_tool", "review modify", "review continue"] {
         assert!(answers.iter().any(|said| said == answer), "{answer}: {answers:?}");
     }
+    world.verify().await;
+}
+
+/// Looks at calls from outside: guards a path, wants other arguments for a note, asks for a person for a mail, and writes down
+/// what it is told.
+const OUTSIDE: &str = r#"
+import json, sys
+def told(text):
+    with open("told.log", "a") as log:
+        log.write(text + "\n")
+for line in sys.stdin:
+    message = json.loads(line)
+    params = message["params"]
+    method = message["method"]
+    if method == "hook.hello":
+        result = {"name": "outside", "protocol_version": 1}
+    elif method == "hook.event":
+        told(params["type"] + " " + str(params["data"]["surface"]))
+        result = {}
+    elif method == "hook.after_tool":
+        told("after " + params["name"] + " " + params["result"]["for_llm"])
+        result = {"decision": {"action": "modify"}, "result": {"for_llm": "changed"}}
+    elif params["name"] in ("guarded__write", "Write"):
+        told("before " + params["name"] + " " + params["metadata"]["surface"])
+        result = {"decision": {"action": "deny_tool", "reason": "that path is frozen"}}
+    elif params["name"] in ("note__write", "Edit"):
+        result = {"decision": {"action": "modify"}, "args": {"text": "other"}}
+    else:
+        result = {"decision": {"action": "continue"}}
+    print(json.dumps({"jsonrpc": "2.0", "id": message.get("id"), "result": result}), flush=True)
+"#;
+/// Asks for a person.
+const MAIL: &str = r#"printf '{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"ask","permissionDecisionReason":"mail leaves the house"}}'"#;
+
+#[tokio::test(flavor = "multi_thread")]
+async fn calls_from_outside_meet_the_same_hooks() {
+    let sections = "hooks:\n  defaults: { interceptor_timeout_ms: 15000, observer_timeout_ms: 15000 }\n  processes:\n    \
+         outside: { command: [python3, outside.py], surfaces: [api, host], observe: ['*'], intercept: [before_tool, after_tool] }\n  \
+         commands:\n    - { event: pre_tool_use, tools: ['mail__*'], surfaces: [api], command: [sh, mail.sh] }\n";
+    let world = Plan::on(Storage::Sqlite)
+        .file("outside.py", OUTSIDE)
+        .file("mail.sh", MAIL)
+        .with(sections)
+        .start()
+        .await;
+    let agent = world.api("build-agent");
+    let ask = async |tool: &str| {
+        let call = json!({"tool_name": tool, "tool_args": {"text": "hello"}, "session_id": "s1"});
+        agent.post("/api/confirmations", &call).await.1
+    };
+    let denied = ask("guarded__write").await;
+    assert_eq!(
+        (denied["verdict"].as_str(), denied["reason_code"].as_str()),
+        (Some("deny"), Some("denied_by_rule"))
+    );
+    assert!(
+        denied["reason"]
+            .as_str()
+            .unwrap()
+            .starts_with("that path is frozen"),
+        "{denied}"
+    );
+    let changed = ask("note__write").await;
+    assert_eq!(changed["verdict"], "deny");
+    assert!(
+        changed["reason"]
+            .as_str()
+            .unwrap()
+            .starts_with("a hook wants other arguments: `outside`"),
+        "{changed}"
+    );
+
+    // A host is told the same in its own words.
+    let hook = async |event: &str, tool: &str, more: &Value| {
+        let mut body = json!({"session_id": "h1", "hook_event_name": event, "tool_name": tool,
+            "tool_input": {"text": "hello"}, "tool_use_id": format!("use-{tool}")});
+        body.as_object_mut()
+            .unwrap()
+            .extend(more.as_object().unwrap().clone());
+        agent.post("/api/hooks/claude-code?hold=0", &body).await.1
+    };
+    for (tool, why) in [
+        ("Write", "that path is frozen"),
+        ("Edit", "a hook wants other arguments: `outside`"),
+    ] {
+        let said = &hook("PreToolUse", tool, &json!({})).await["hookSpecificOutput"];
+        assert_eq!(said["permissionDecision"], "deny");
+        let reason = said["permissionDecisionReason"].as_str().unwrap();
+        assert!(reason.contains(why), "{reason}");
+    }
+    let ran = json!({"tool_response": "12 bytes"});
+    assert_eq!(hook("PostToolUse", "Read", &ran).await, json!({}));
+
+    // A person is asked where a hook wants one, over the API only; what came of the call is shown to the hooks.
+    let asked = ask("mail__send").await;
+    assert_eq!(asked["verdict"], "pending", "{asked}");
+    let id = asked["confirmation_id"].as_str().unwrap().to_owned();
+    let path = format!("/api/confirmations/{id}");
+    let dana = world.api("dana-cli");
+    let approve = json!({"decision": "approve"});
+    assert_eq!(dana.post(&format!("{path}/respond"), &approve).await.0, 200);
+    let call = json!({"tool_name": "mail__send", "tool_args": {"text": "hello"}});
+    assert_eq!(agent.post(&format!("{path}/consume"), &call).await.0, 200);
+    let outcome = json!({"status": "succeeded", "detail": "sent"});
+    assert_eq!(agent.post(&format!("{path}/outcome"), &outcome).await.0, 200);
+
+    let log = world.place.file("told.log");
+    let wanted = [
+        "before guarded__write api",
+        "before Write host",
+        "tool_exec_skipped api",
+        "tool_exec_skipped host",
+        "approval_asked api",
+        "channel_message_outbound_queued None",
+        "approval_decided api",
+        "tool_exec_start api",
+        "tool_exec_end api",
+        "tool_exec_end host",
+        "after mail__send sent",
+        "after Read 12 bytes",
+    ];
+    world
+        .until("everything to be told", async || {
+            let told = std::fs::read_to_string(&log).unwrap_or_default();
+            wanted
+                .iter()
+                .all(|line| told.lines().any(|other| other == *line))
+                .then_some(())
+        })
+        .await;
+    let said = world.audit("hook.answered").await;
+    assert!(
+        said.iter()
+            .any(|event| event["data"]["hook"] == "outside" && event["data"]["answer"] == "deny_tool"),
+        "{said:?}"
+    );
     world.verify().await;
 }

@@ -8,6 +8,7 @@ use serde_json::value::RawValue;
 use crate::clock::rfc3339;
 use crate::confirmation::consume::NotGranted;
 use crate::gate::{Digest, ToolName};
+use crate::gatekeeper::Via;
 use crate::http::Api;
 use crate::http::auth::Agent;
 use crate::http::body::Members;
@@ -34,7 +35,8 @@ pub async fn handle(
     let args = members.arguments("tool_args")?;
     members.finish()?;
     let digest = Digest::of(&tool, &args);
-    match api.gatekeeper().consume(&agent.caller, &id, digest).await? {
+    let consumed = api.gatekeeper().consume(Via::Api, &agent.caller, &id, digest);
+    match consumed.await? {
         Ok(granted) => Ok(Json(Granted {
             permit: granted.permit.to_string(),
             args_digest: granted.digest,

@@ -12,12 +12,15 @@ use crate::confirmation::roll::Roll;
 use crate::confirmation::{Dossier, Permit, State as Stands, Status};
 use crate::gate::policy::Voices;
 use crate::gate::{DenyReason, Digest, ToolName};
-use crate::gatekeeper::{Answer, Question};
+use crate::gatekeeper::{Answer, Question, Via};
 use crate::http::Api;
 use crate::http::auth::Agent;
 use crate::http::body::Members;
 use crate::http::problem::{Code, Problem};
 use crate::http::v1::confirmation::decided;
+
+/// How long the hooks of a call may take together.
+const HOOKS_WITHIN: Duration = Duration::from_mins(1);
 
 /// The verdict and where the request stands. Members that hold nothing are `null`.
 #[derive(Debug, Serialize)]
@@ -40,7 +43,10 @@ pub async fn handle(
 ) -> Result<Json<GateAnswer>, Problem> {
     let (question, wait) = question(members)?;
     let gatekeeper = api.gatekeeper();
-    let mut dossier = match gatekeeper.ask(&agent.caller, question).await? {
+    let mut dossier = match gatekeeper
+        .ask_council(&agent.caller, question, HOOKS_WITHIN)
+        .await?
+    {
         Answer::Allow { rule, digest } => return Ok(Json(plain("allow", None, rule, digest))),
         Answer::Deny {
             reason,
@@ -72,6 +78,7 @@ fn question(mut members: Members) -> Result<(Question, Duration), Problem> {
     let tool: ToolName = members.required("tool_name")?.parse()?;
     let args = members.arguments("tool_args")?;
     let question = Question {
+        via: Via::Api,
         tool,
         args,
         agent_id: members.name("agent_id")?,

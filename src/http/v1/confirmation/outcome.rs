@@ -6,6 +6,7 @@ use axum::extract::State;
 use super::{Eyes, View, view};
 use crate::confirmation::outcome::Reported;
 use crate::confirmation::{Outcome, OutcomeStatus};
+use crate::gatekeeper::Via;
 use crate::http::Api;
 use crate::http::auth::Agent;
 use crate::http::body::{self, Members};
@@ -27,7 +28,8 @@ pub async fn handle(
     let detail = members.text("detail")?;
     members.finish()?;
     let outcome = Outcome { status, detail };
-    match api.gatekeeper().report(&agent.caller, &id, outcome).await? {
+    let reported = api.gatekeeper().report(Via::Api, &agent.caller, &id, outcome);
+    match reported.await? {
         Reported::Done(dossier) => view(dossier, Eyes::Full).map(Json),
         Reported::Contradicts(_) => Err(Problem::new(Code::OutcomeContradicts)),
         Reported::NotConsumed(_) => Err(Problem::new(Code::NotConsumed)),
