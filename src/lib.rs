@@ -10,6 +10,7 @@
 //! - [`delivery`]: cards and the outbox.
 //! - [`gatekeeper`]: what callers may do, whatever they come through: ask, wait, decide, consume.
 //! - [`child`]: programs that are not ours: started, bounded, ended.
+//! - [`mcp`]: servers of tools that speak MCP: connected, their offer judged, one call sent.
 //! - [`hook`]: what runs around the model and around tools: observers, interceptors, approvers.
 //! - [`host`]: the dialects of agent hosts on top of the gatekeeper.
 //! - [`callback`]: intake of platform callbacks: verify, decide, answer in time.
@@ -41,5 +42,6 @@ pub mod http;
 pub mod ids;
 pub mod job;
 pub mod lifecycle;
+pub mod mcp;
 pub mod storage;
 pub mod telemetry;

@@ -30,9 +30,10 @@ const MAY_USE: &[(&str, &str)] = &[
     ("host", "gate audit confirmation gatekeeper storage"),
     ("child", "config"),
     ("hook", "gate audit child config confirmation gatekeeper"),
+    ("mcp", "child config"),
     (
         "agent",
-        "gate audit child config confirmation gatekeeper hook job storage",
+        "gate audit child config confirmation gatekeeper hook job mcp storage",
     ),
     // Part of the outside: it reads counts, and no inner room knows it.
     ("telemetry", "job storage"),

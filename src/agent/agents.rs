@@ -21,6 +21,7 @@ use crate::lifecycle::Tasks;
 pub struct Agents {
     gatekeeper: Gatekeeper,
     desk: Desk,
+    toolbox: Toolbox,
     runner: Option<Arc<Runner>>,
 }
 
@@ -93,7 +94,7 @@ impl Agents {
                 let runner = Runner::new(
                     gatekeeper.clone(),
                     Arc::new(model),
-                    toolbox,
+                    toolbox.clone(),
                     Arc::clone(&pieces),
                     limits,
                 );
@@ -109,6 +110,7 @@ impl Agents {
         Ok(Self {
             desk: Desk::new(pieces),
             gatekeeper,
+            toolbox,
             runner,
         })
     }
@@ -118,9 +120,10 @@ impl Agents {
         self.runner.as_ref().map(|_| &self.desk)
     }
 
-    /// Starts the workers. Without a model there are none, and no piece to submit.
+    /// Starts the servers of tools and the workers. Without a model there are none, and no piece to submit.
     pub fn start(&self, config: JobConfig, tasks: &Tasks) {
         let Some(runner) = &self.runner else { return };
+        self.toolbox.start(tasks);
         let queue = Queue::new(
             self.gatekeeper.store().clone(),
             Arc::clone(runner) as Arc<dyn crate::job::worker::Run>,

@@ -129,6 +129,9 @@ pub struct Call {
     pub tool: String,
     /// The arguments, canonical; `{}` where they could not be read.
     pub args: String,
+    /// By what its tool was known when the gate was first asked about it; none for a tool that no server can change.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub fingerprint: Option<String>,
     /// How far it came.
     pub state: CallState,
 }
@@ -305,6 +308,14 @@ impl Memory {
     /// A call of the turn.
     pub fn call(&self, at: usize) -> Option<&Call> {
         self.calls().get(at)
+    }
+
+    /// Remembers by what the tool of a call is known.
+    pub fn recognise(&mut self, at: usize, fingerprint: String) {
+        let call = self.turn.as_mut().and_then(|turn| turn.calls.get_mut(at));
+        if let Some(call) = call {
+            call.fingerprint = Some(fingerprint);
+        }
     }
 
     /// A hook rewrote the arguments of a call that is not judged yet.

@@ -18,7 +18,6 @@ use super::model::client::{ModelClient, Patience};
 use super::model::{Model as _, ModelError, Question, RawCall, Reply, ToolOffer, Usage};
 use super::piece::{Piece, Pieces};
 use super::scene::{House, Scene};
-use super::tool::Toolbox;
 use crate::config::Secret;
 use crate::config::agent::ModelConfig;
 use crate::job::answer::{NoQuestion, Reply as Heard};
@@ -193,7 +192,7 @@ proptest! {
         complete in any::<bool>(),
     ) {
         let piece = Piece::parse(PIECE, "pay.yaml", &tools()).unwrap();
-        let toolbox = Toolbox::default();
+        let toolbox = super::tool::Shelf::default();
         let pieces = Pieces::default();
         let house = House { toolbox: &toolbox, pieces: &pieces, submits: None, limits: Limits::default() };
         let mut scene = Scene::set(house, &piece, &piece.movements[0], &Memory::fresh("in"));

@@ -4,7 +4,7 @@ use super::control::Control;
 use super::memory::Memory;
 use super::model::{Question, ToolOffer};
 use super::scene::Scene;
-use super::tool::Toolbox;
+use super::tool::Shelf;
 
 /// How calls are made here, whatever the piece says.
 const HOUSE: &str = "\
@@ -13,15 +13,22 @@ they had taken a little longer. A refusal is an answer: do not try to get around
 be done, or when you need something from the user, call `complete`.";
 
 /// The question for the next reply.
-pub fn question<'a>(scene: &Scene<'_>, toolbox: &Toolbox, memory: &'a Memory) -> Question<'a> {
+pub fn question<'a>(scene: &Scene<'_>, shelf: &Shelf, memory: &'a Memory) -> Question<'a> {
     let (piece, movement) = (scene.piece, scene.movement);
+    let absent = (!scene.absent.is_empty()).then(|| {
+        format!(
+            "These servers of tools are not there at the moment, and their tools are missing: {}.",
+            scene.absent.join(", ")
+        )
+    });
     let parts = [
         movement.persona.as_deref(),
         piece.description.as_deref(),
         Some(movement.instruction.as_str()),
         Some(HOUSE),
+        absent.as_deref(),
     ];
-    let mut tools: Vec<ToolOffer> = toolbox
+    let mut tools: Vec<ToolOffer> = shelf
         .all()
         .filter(|tool| scene.tools.contains_key(tool.name.as_str()))
         .map(|tool| ToolOffer {

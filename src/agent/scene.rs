@@ -6,7 +6,8 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::engine::Limits;
 use super::memory::Memory;
 use super::piece::{self, Movement, Piece, Pieces};
-use super::tool::Toolbox;
+use super::tool::Shelf;
+use super::tool::mcp::may_mean;
 
 /// See the module.
 #[derive(Debug)]
@@ -21,6 +22,8 @@ pub struct Scene<'a> {
     pub requestable: BTreeSet<&'a str>,
     /// The pieces that sub-tasks may play; none at the limits.
     pub spawnable: Vec<&'a Piece>,
+    /// The servers of tools that it may call, as far as they are not there.
+    pub absent: Vec<&'a str>,
     /// Whether a sub-task was begun whose end was not told yet.
     pub has_subtasks: bool,
 }
@@ -29,7 +32,7 @@ pub struct Scene<'a> {
 #[derive(Clone, Copy)]
 pub struct House<'a> {
     /// The tools there are.
-    pub toolbox: &'a Toolbox,
+    pub toolbox: &'a Shelf,
     /// The pieces there are.
     pub pieces: &'a Pieces,
     /// The pieces that the job's token may submit; all, when it lists none.
@@ -59,6 +62,8 @@ impl<'a> Scene<'a> {
                 requestable.insert(tool.name.as_str());
             }
         }
+        let absent = house.toolbox.absent().iter().map(String::as_str);
+        let absent = absent.filter(|server| may_mean(&movement.allowed_tools, server));
         let may_spawn =
             memory.depth < house.limits.subtask_depth && memory.children.len() < house.limits.subtasks;
         let is_spawnable = |other: &&Piece| match (&piece.pieces, house.submits) {
@@ -77,6 +82,7 @@ impl<'a> Scene<'a> {
             tools,
             requestable,
             spawnable,
+            absent: absent.collect(),
             has_subtasks: memory.children.iter().any(|child| !child.told),
         }
     }

@@ -97,6 +97,7 @@ fn read_call(raw: &RawCall, id: String, twice: bool, alone: bool, setting: &Sett
         id,
         tool: named.unwrap_or(NO_NAME).to_owned(),
         args: "{}".to_owned(),
+        fingerprint: None,
         state: CallState::Planned,
     };
     let args = read_args(raw);

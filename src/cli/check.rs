@@ -7,7 +7,9 @@ use serde_json::json;
 use super::stop::{Done, Stop};
 use super::{ConfigArgs, environment, print};
 use crate::agent::agents;
+use crate::config::agent::ToolConfig;
 use crate::config::context::Complaint;
+use crate::config::mcp::McpReach;
 use crate::config::{Config, Loaded, Problem, ProblemKind, Warning};
 use crate::delivery::phrase::Phrasebook;
 use crate::hook;
@@ -19,6 +21,8 @@ struct Findings {
     warnings: Vec<Warning>,
     /// What is wrong with the program's own templates; they have no line of the reader's.
     templates: Option<String>,
+    /// The MCP servers there are, one line each.
+    servers: Vec<String>,
 }
 
 /// Checks, tells, and stops when something must be mended.
@@ -31,11 +35,31 @@ pub fn run(args: &ConfigArgs, as_json: bool) -> Done {
             "problems": found.problems,
             "warnings": found.warnings,
             "templates": found.templates,
+            "mcp_servers": found.servers,
         }));
     } else {
         found.tell(args);
     }
     if ok { Ok(()) } else { Err(Stop::Told) }
+}
+
+/// What an MCP server is, without its environment, headers and the arguments of its command.
+fn server(tool: &ToolConfig) -> Option<String> {
+    let ToolConfig::Mcp(server) = tool else {
+        return None;
+    };
+    let reach = match &server.reach {
+        McpReach::Child(child) => format!("the command {}", child.program),
+        McpReach::Http { url, .. } => url.to_string(),
+    };
+    let terms = &server.terms;
+    let asks = match (terms.requires_confirmation, terms.confirm.is_empty()) {
+        (true, _) if terms.allow.is_empty() => "every call needs a person".to_owned(),
+        (true, _) => format!("a call needs a person, except of {}", terms.allow.join(", ")),
+        (false, false) => format!("a call of {} needs a person", terms.confirm.join(", ")),
+        (false, true) => "the policy alone judges its calls".to_owned(),
+    };
+    Some(format!("mcp server {}: {reach}; {asks}", server.name))
 }
 
 fn look(args: &ConfigArgs) -> Findings {
@@ -46,6 +70,7 @@ fn look(args: &ConfigArgs) -> Findings {
     match Config::load(&args.config, &environment) {
         Ok(Loaded { config, warnings, .. }) => {
             found.warnings = warnings;
+            found.servers = config.agent.tools.iter().filter_map(server).collect();
             match agents::pieces(&config.agent) {
                 Ok(pieces) => found.warnings.extend(pieces.warnings().iter().cloned()),
                 Err(problems) => found.problems = problems,
@@ -76,6 +101,9 @@ impl Findings {
         }
         if let Some(templates) = &self.templates {
             print::line(&format!("error: {templates}"));
+        }
+        for server in &self.servers {
+            print::line(&print::foreign(server));
         }
         let errors = self.problems.len() + usize::from(self.templates.is_some());
         let file = print::foreign(&args.config.display().to_string());

@@ -1,4 +1,4 @@
-//! `gatepost doctor`: would it work now? Asks every platform, looks at the database, the server's key and the clock.
+//! `gatepost doctor`: would it work now? Asks every platform, starts every MCP server, looks at the database, the server's key and the clock.
 //!
 //! It posts nothing and makes no key. A SQLite file of an older version is brought up to date, as by every command that opens it.
 
@@ -15,9 +15,11 @@ use super::table::{Column, table};
 use super::{ConfigArgs, print};
 use crate::app::channels;
 use crate::clock::{Clock, SystemClock, UtcMillis, rfc3339};
+use crate::config::agent::ToolConfig;
 use crate::config::server_key::load_or_create;
 use crate::config::{Backend, Config, KeySource};
 use crate::lifecycle::Tasks;
+use crate::mcp::{Health, Limits, Server};
 use crate::storage::open::shown;
 use crate::storage::{OpenError, Settings, open};
 
@@ -54,6 +56,7 @@ pub async fn run(args: &ConfigArgs, as_json: bool) -> Done {
         Finding::new("database", database(&config, &clock).await),
     ];
     found.extend(ask_channels(&config, &clock).await);
+    found.extend(ask_servers(&config).await);
     let healthy = found.iter().all(|finding| finding.healthy);
     if as_json {
         print::json(&json!({"healthy": healthy, "checks": found}));
@@ -147,6 +150,45 @@ async fn database(config: &Config, clock: &Arc<dyn Clock>) -> Result<String, Str
 fn file_of(url: &str) -> Option<&Path> {
     let path = url.strip_prefix("sqlite:")?;
     Some(Path::new(path.strip_prefix("//").unwrap_or(path)))
+}
+
+/// Starts or reaches every MCP server once, and says what it offers.
+async fn ask_servers(config: &Config) -> Vec<Finding> {
+    let http = match channels::http_client() {
+        Ok(http) => http,
+        Err(error) => return vec![Finding::new("mcp servers", Err(error.without_url().to_string()))],
+    };
+    let tasks = Tasks::new();
+    let asked = config.agent.tools.iter().filter_map(|tool| match tool {
+        ToolConfig::Mcp(server) => Some(Server::new(server.clone(), http.clone(), Limits::default())),
+        ToolConfig::Http(..) | ToolConfig::Command(..) => None,
+    });
+    let found = join_all(asked.map(async |server| {
+        let server = Arc::new(server);
+        tasks.spawn(Arc::clone(&server).keep(tasks.clone()));
+        server.settled().await;
+        let looked = match server.health() {
+            Health::Ready {
+                server,
+                tools,
+                left_out,
+            } => {
+                let mut detail = format!("{server}: {} tools ({})", tools.len(), tools.join(", "));
+                if !left_out.is_empty() {
+                    detail.push_str("; left out: ");
+                    detail.push_str(&left_out.join("; "));
+                }
+                Ok(detail)
+            }
+            Health::Down(why) => Err(why),
+            Health::Starting => Err("it is still starting".to_owned()),
+        };
+        Finding::new(format!("mcp {}", server.name()), looked)
+    }))
+    .await;
+    tasks.ask_to_stop();
+    tasks.drain(crate::app::PATIENCE).await;
+    found
 }
 
 async fn ask_channels(config: &Config, clock: &Arc<dyn Clock>) -> Vec<Finding> {

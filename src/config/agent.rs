@@ -10,6 +10,7 @@ use super::{
     address::is_loopback,
     child::{ChildConfig, decode_timeout},
     context::Complaint,
+    mcp::McpServer,
     node::{MapReader, Reader},
     problem::ProblemKind,
     secret::Secret,
@@ -96,19 +97,6 @@ pub enum ToolMethod {
     Delete,
 }
 
-/// A server of tools that speaks MCP over its standard streams.
-#[derive(Debug, Clone)]
-pub struct McpServer {
-    /// Its name, part of its tools' names.
-    pub name: String,
-    /// What is started.
-    pub child: ChildConfig,
-    /// Whether every call of its tools needs a person.
-    pub requires_confirmation: bool,
-    /// How long one call may take.
-    pub timeout: Duration,
-}
-
 impl ToolMethod {
     /// The method as it stands in a request.
     pub fn as_str(self) -> &'static str {
@@ -135,7 +123,8 @@ const CONTROL_FLOW: [&str; 6] = [
     "request_tool",
     "browser_login",
 ];
-const TOOL_TIMEOUT: Duration = Duration::from_mins(1);
+/// How long one call of a tool may take where its entry does not say.
+pub(super) const TOOL_TIMEOUT: Duration = Duration::from_mins(1);
 const CONTEXT: u32 = 100_000;
 const MODEL_TIMEOUT: Duration = Duration::from_mins(5);
 
@@ -213,7 +202,7 @@ fn decode_tools(reader: &Reader<'_>) -> Option<Vec<ToolConfig>> {
 fn decode_tool(reader: &Reader<'_>) -> Option<ToolConfig> {
     let mut map = reader.map()?;
     if map.has("mcp") {
-        let server = decode_mcp(&mut map);
+        let server = McpServer::decode(&mut map);
         map.finish();
         return server.map(ToolConfig::Mcp);
     }
@@ -267,32 +256,6 @@ fn decode_head(map: &mut MapReader<'_>) -> Option<ToolHead> {
     })
 }
 
-fn decode_mcp(map: &mut MapReader<'_>) -> Option<McpServer> {
-    let mcp = map.required("mcp")?;
-    let requires_confirmation = decode_flag(map, "requires_confirmation");
-    let timeout = decode_tool_timeout(map);
-    let mut inner = mcp.map()?;
-    let name = inner.required("name").and_then(|name| {
-        let text = name.name()?;
-        if text.contains('.') || text.contains("__") || text.len() > 32 {
-            name.bad_value(
-                "at most 32 letters, digits, - and single _",
-                "choose another name",
-            );
-            return None;
-        }
-        Some(text)
-    });
-    let child = ChildConfig::decode(&mut inner);
-    inner.finish();
-    Some(McpServer {
-        name: name?,
-        child: child?,
-        requires_confirmation: requires_confirmation?,
-        timeout: timeout?,
-    })
-}
-
 fn decode_tool_name(reader: &Reader<'_>) -> Option<String> {
     let name = reader.name()?;
     if name.contains('.') {
@@ -337,7 +300,7 @@ fn decode_http(reader: &Reader<'_>) -> Option<HttpTool> {
     })
 }
 
-fn decode_headers(reader: &Reader<'_>) -> Option<BTreeMap<String, Secret>> {
+pub(super) fn decode_headers(reader: &Reader<'_>) -> Option<BTreeMap<String, Secret>> {
     const OURS: [&str; 5] = [
         "idempotency-key",
         "content-type",

@@ -405,7 +405,7 @@ fn decode_command(index: usize, reader: &Reader<'_>) -> Option<CommandHook> {
 }
 
 /// Globs over tool names; one that does not compile would match nothing.
-fn decode_globs(reader: &Reader<'_>) -> Option<Vec<String>> {
+pub(super) fn decode_globs(reader: &Reader<'_>) -> Option<Vec<String>> {
     let globs = reader.texts()?;
     let mut good = true;
     for (item, glob) in reader.list()?.iter().zip(&globs) {

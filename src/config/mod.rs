@@ -21,6 +21,7 @@ pub mod context;
 pub mod duration;
 pub mod hook;
 pub mod job;
+pub mod mcp;
 mod nearest;
 pub mod node;
 pub mod operator;

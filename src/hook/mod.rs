@@ -26,7 +26,6 @@ pub mod point;
 pub mod process;
 pub mod record;
 pub mod registry;
-pub mod sample;
 pub mod schema;
 pub mod session;
 pub mod tool;

@@ -1,7 +1,9 @@
 //! Log lines: text for people or JSON for machines, to standard error, so that answers on standard output stay clean.
 
 use tracing_subscriber::EnvFilter;
+use tracing_subscriber::filter::filter_fn;
 use tracing_subscriber::fmt;
+use tracing_subscriber::layer::SubscriberExt as _;
 use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::util::TryInitError;
 
@@ -26,6 +28,9 @@ impl Format {
     }
 }
 
+/// Libraries that log the messages that they carry: what a tool is told and answers stands in no log, whatever the filter says.
+const SILENT: &str = "rmcp";
+
 /// What is logged when nothing is said: our own lines, and warnings of the libraries.
 pub const USUAL: &str = "warn,gatepost=info";
 
@@ -42,8 +47,9 @@ pub fn install(format: Format, filter: Option<&str>) -> Result<(), TryInitError>
         .with_env_filter(filter)
         .with_ansi(coloured)
         .with_writer(std::io::stderr);
+    let heard = filter_fn(|line| line.target().split("::").next() != Some(SILENT));
     match format {
-        Format::Text => lines.finish().try_init(),
-        Format::Json => lines.json().flatten_event(true).finish().try_init(),
+        Format::Text => lines.finish().with(heard).try_init(),
+        Format::Json => lines.json().flatten_event(true).finish().with(heard).try_init(),
     }
 }

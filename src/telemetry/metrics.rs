@@ -109,6 +109,24 @@ fn describe() {
         "Conditions of rules that could not be evaluated"
     );
     describe_counter!(
+        "gatepost_mcp_calls_total",
+        "Calls of MCP tools by server and outcome: done, failed, not_made, changed, unknown"
+    );
+    describe_histogram!(
+        "gatepost_mcp_call_duration_seconds",
+        Unit::Seconds,
+        "Time to the end of a call of an MCP tool, by server"
+    );
+    describe_gauge!("gatepost_mcp_server_up", "Whether an MCP server is there");
+    describe_gauge!(
+        "gatepost_mcp_tools",
+        "Tools that an MCP server offers and that are used"
+    );
+    describe_counter!(
+        "gatepost_mcp_losses_total",
+        "How often an MCP server was lost or could not be reached"
+    );
+    describe_counter!(
         "gatepost_hook_refusals_total",
         "Questions of hosts that were denied before they reached the gate"
     );

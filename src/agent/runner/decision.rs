@@ -3,6 +3,7 @@
 use super::{Halt, Session, Stored, Then, denial, denied};
 use crate::agent::engine::Event;
 use crate::agent::sentinel::{LeadsTo, Sentinel};
+use crate::agent::tool::mcp::CHANGED;
 use crate::confirmation::consume::NotGranted;
 use crate::confirmation::{Dossier, Permit, State, Status};
 use crate::gate::DenyReason;
@@ -49,6 +50,19 @@ impl Session<'_> {
             }
         ) {
             let asked = &dossier.confirmation.asked;
+            // What people saw of the tool may be days old.
+            self.runner.toolbox.refresh(asked.tool.as_str()).await;
+            self.shelf = self.runner.toolbox.shelf();
+            if self.has_changed(*at) {
+                self.taken.push(id.clone());
+                self.dirty = true;
+                self.note_refusal(*at, DenyReason::GateError, "tool_changed");
+                return Ok(denied(
+                    *at,
+                    DenyReason::GateError,
+                    denial(DenyReason::GateError, CHANGED),
+                ));
+            }
             let stored = Stored {
                 tool: asked.tool.clone(),
                 args: asked.args.clone(),

@@ -13,6 +13,7 @@ use crate::job::begin_call::Right;
 
 impl Session<'_> {
     pub(super) async fn judge(&mut self, at: usize) -> Result<Then, Halt> {
+        self.recognise(at);
         // The reply must be on record before anybody is asked about a call of it.
         self.save().await?;
         let must_confirm = |tool: &str| {
@@ -20,7 +21,7 @@ impl Session<'_> {
             (Control::named(tool) == Some(Control::RequestTool))
                 .then_some(true)
                 .or_else(|| {
-                    let tool = self.runner.toolbox.get(tool)?;
+                    let tool = self.shelf.get(tool)?;
                     Some(tool.requires_confirmation)
                 })
         };
@@ -45,7 +46,7 @@ impl Session<'_> {
             Err(then) => return Ok(then),
         };
         // Nobody is asked about a call that its tool could not take. Hooks may have mended it, so it is looked at now.
-        let tool = self.runner.toolbox.get(judged.call.tool.as_str());
+        let tool = self.shelf.get(judged.call.tool.as_str());
         if let Some(misfit) = tool.and_then(|tool| tool.misfit(&judged.call.args)) {
             let told = format!(
                 "error: {misfit}; the call was not carried out. Make it again with arguments that fit"
@@ -103,6 +104,29 @@ impl Session<'_> {
                 DenyReason::GateError,
                 denial(DenyReason::GateError, "the id of the call is taken"),
             ),
+        })
+    }
+
+    /// Remembers what the tool of a call is like, the first time that anybody is asked about it.
+    fn recognise(&mut self, at: usize) {
+        let known = self.memory.call(at).and_then(|call| {
+            let tool = self.shelf.get(&call.tool)?;
+            tool.fingerprint()
+                .filter(|_| call.fingerprint.is_none())
+                .map(str::to_owned)
+        });
+        if let Some(known) = known {
+            self.memory.recognise(at, known);
+            self.dirty = true;
+        }
+    }
+
+    /// Whether the tool of a call is another one now than when the gate was asked about it. A tool that is not there has not
+    /// changed: it cannot be called either.
+    pub(super) fn has_changed(&self, at: usize) -> bool {
+        self.memory.call(at).is_some_and(|call| {
+            let tool = self.shelf.get(&call.tool);
+            tool.is_some_and(|tool| tool.fingerprint() != call.fingerprint.as_deref())
         })
     }
 

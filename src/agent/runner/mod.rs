@@ -14,7 +14,7 @@ use super::piece::{Movement, Piece, Pieces};
 use super::prompt;
 use super::scene::{House, Scene};
 use super::sentinel::LeadsTo;
-use super::tool::{Toolbox, told};
+use super::tool::{Shelf, Toolbox, told};
 use crate::audit::Opening;
 use crate::config::hook::HookDefaults;
 use crate::confirmation::OutcomeStatus;
@@ -121,6 +121,11 @@ impl Run for Runner {
             Ok(true) => return self.end_orphan(&job).await,
             Err(error) => return Ran::Failed(error.to_string()),
         }
+        tokio::select! {
+            // A server that was just started has a moment to name its tools.
+            () = self.settled(&job) => {}
+            () = reins.stopping() => return Ran::Stopped,
+        }
         let mut session = match Session::open(self, job.clone()) {
             Ok(session) => session,
             Err(why) => return self.refuse(&job, why).await,
@@ -137,6 +142,15 @@ impl Run for Runner {
 }
 
 impl Runner {
+    async fn settled(&self, job: &Job) {
+        let Some(piece) = self.pieces.get(&job.piece) else {
+            return;
+        };
+        for movement in &piece.movements {
+            self.toolbox.settled(&movement.allowed_tools).await;
+        }
+    }
+
     /// Whether the job that began this one ended without it: there is nobody whom it could report to.
     async fn is_orphan(&self, job: &Job) -> Result<bool, StoreError> {
         let Some(parent) = &job.parent else {
@@ -240,6 +254,8 @@ struct Session<'r> {
     caller: Caller,
     piece: &'r Piece,
     movement: &'r Movement,
+    /// The tools that there are, as of the last step.
+    shelf: Shelf,
     memory: Memory,
     /// The memory holds more than the store.
     dirty: bool,
@@ -280,6 +296,7 @@ impl<'r> Session<'r> {
             },
             piece,
             movement,
+            shelf: runner.toolbox.shelf(),
             memory,
             dirty: false,
             taken: Vec::new(),
@@ -298,9 +315,9 @@ impl<'r> Session<'r> {
     }
 
     /// What the run may do at this moment.
-    fn scene(&self) -> Scene<'r> {
+    fn scene(&self) -> Scene<'_> {
         let house = House {
-            toolbox: &self.runner.toolbox,
+            toolbox: &self.shelf,
             pieces: &self.runner.pieces,
             submits: self.runner.submits.get(&self.job.token),
             limits: self.runner.limits,
@@ -310,12 +327,14 @@ impl<'r> Session<'r> {
 
     /// Takes an event into the memory; what comes next is given back.
     fn step(&mut self, event: Event) -> Effect {
-        let scene = self.scene();
-        let setting = Setting {
-            limits: self.runner.limits,
-            scene: &scene,
+        let (memory, effect) = {
+            let scene = self.scene();
+            let setting = Setting {
+                limits: self.runner.limits,
+                scene: &scene,
+            };
+            engine::step(self.memory.clone(), event, &setting)
         };
-        let (memory, effect) = engine::step(self.memory.clone(), event, &setting);
         self.dirty |= memory != self.memory;
         self.memory = memory;
         effect
@@ -380,6 +399,7 @@ impl<'r> Session<'r> {
     }
 
     async fn perform(&mut self, effect: &Effect, reins: &Reins) -> Result<Then, Halt> {
+        self.shelf = self.runner.toolbox.shelf();
         match effect {
             Effect::AskModel => self.ask_model(reins).await,
             Effect::Judge { at } => self.judge(*at).await,
@@ -434,7 +454,7 @@ impl<'r> Session<'r> {
             Severity::Info,
             &[("Messages", self.memory.history.len().into())],
         );
-        let question = prompt::question(&self.scene(), &self.runner.toolbox, &self.memory);
+        let question = prompt::question(&self.scene(), &self.shelf, &self.memory);
         let asked = tokio::select! {
             // Asking has no effect: a stop need not wait for the answer.
             () = reins.stopping() => return Ok(Then::Rest(Ran::Stopped)),

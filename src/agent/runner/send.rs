@@ -6,6 +6,7 @@ use super::{Halt, Record, SENDS, Session, Stored, Then, read};
 use crate::agent::control::{Control, wanted};
 use crate::agent::engine::Event;
 use crate::agent::memory::CallState;
+use crate::agent::tool::mcp::CHANGED;
 use crate::agent::tool::{Carried, told};
 use crate::confirmation::{Outcome, OutcomeStatus};
 use crate::gate::{Digest, ToolName};
@@ -50,11 +51,14 @@ impl Session<'_> {
         );
         let mut shown = None;
         let mut done = None;
-        let carried = match (args, self.runner.toolbox.get(&call.tool)) {
+        self.shelf = self.runner.toolbox.shelf();
+        let tool = self.shelf.get(&call.tool).cloned();
+        let carried = match (args, tool) {
             (Err(why), _) => Carried::Failed(why.to_owned()),
             (Ok(_), None) => {
-                Carried::Failed("the tool is no longer configured; the call was not made".to_owned())
+                Carried::Failed("the tool is not there any more; the call was not made".to_owned())
             }
+            (Ok(_), Some(_)) if self.has_changed(at) => Carried::Failed(CHANGED.to_owned()),
             (Ok(text), Some(tool)) => match (call.tool.parse::<ToolName>(), read(&text)) {
                 (Ok(name), Ok(args)) => {
                     let send = async {

@@ -1,8 +1,12 @@
 //! Whether arguments fit the JSON Schema of their tool, so that nobody is asked about a call that the tool could not take.
 //!
-//! Judged are the keywords that tools use: `type enum const required properties additionalProperties items anyOf allOf oneOf
-//! minimum maximum exclusiveMinimum exclusiveMaximum minLength maxLength minItems maxItems`. Others are for the model alone:
-//! the tool has the last word. Messages name places and kinds, never values.
+//! Judged are the keywords that tools use: `type enum const required properties additionalProperties items prefixItems anyOf
+//! allOf oneOf not if then else $ref minimum maximum exclusiveMinimum exclusiveMaximum minLength maxLength minItems maxItems
+//! minProperties maxProperties uniqueItems dependentRequired`. Others are for the model alone: the tool has the last word.
+//! A `$ref` leads to a part of the same schema; one that leads elsewhere is never followed, and fits nothing. Messages name
+//! places and kinds, never values.
+
+use std::cell::Cell;
 
 use serde_json::{Map, Value};
 
@@ -10,36 +14,191 @@ use crate::gate::json::{Json, Object, ReadLimits};
 
 /// What does not fit, as the model is told it; `None` when everything fits.
 pub(super) fn misfit(schema: &Value, args: &Json) -> Option<String> {
-    judge(schema, args, "").err()
+    let judge = Judge {
+        root: schema,
+        fuel: Cell::new(FUEL),
+        depth: Cell::new(0),
+    };
+    judge.judge(schema, args, "").err()
 }
 
-fn judge(schema: &Value, value: &Json, at: &str) -> Result<(), String> {
-    let schema = match schema {
-        Value::Object(schema) => schema,
-        Value::Bool(false) => return Err(format!("{} is not allowed", place(at))),
-        _ => return Ok(()),
-    };
-    kind(schema, value, at)?;
-    choice(schema, value, at)?;
-    match value {
-        Json::Object(_) => members(schema, value, at)?,
-        Json::Array(items) => elements(schema, items, at)?,
-        Json::String(text) => bounds(
-            schema,
-            ("minLength", "maxLength"),
-            text.chars().count(),
-            "characters",
-            at,
-        )?,
-        Json::Number(number) => {
-            // A number that no double holds is compared by the double next to it: bounds guide the model, they guard nothing.
-            if let Ok(number) = number.as_str().parse::<f64>() {
-                range(schema, number, at)?;
+/// The most places of a schema that are looked at for one call: a schema that leads back to itself comes to an end.
+const FUEL: u32 = 1_000_000;
+/// The deepest that one place leads to another. Arguments are nested at most 128 deep.
+const DEPTH: u32 = 300;
+const INVOLVED: &str = "the tool's own schema is too involved to be checked";
+
+/// The schema as a whole, for what refers to a part of it.
+struct Judge<'a> {
+    root: &'a Value,
+    fuel: Cell<u32>,
+    depth: Cell<u32>,
+}
+
+impl Judge<'_> {
+    /// Looks at one place. Whoever leads back to itself runs out of depth or of fuel, and then nothing fits.
+    fn judge(&self, schema: &Value, value: &Json, at: &str) -> Result<(), String> {
+        let depth = self.depth.get() + 1;
+        if depth > DEPTH {
+            self.fuel.set(0);
+        }
+        self.spend(1)?;
+        self.depth.set(depth);
+        let judged = self.look(schema, value, at);
+        self.depth.set(depth - 1);
+        judged
+    }
+
+    fn look(&self, schema: &Value, value: &Json, at: &str) -> Result<(), String> {
+        let schema = match schema {
+            Value::Object(schema) => schema,
+            Value::Bool(false) => return Err(format!("{} is not allowed", place(at))),
+            _ => return Ok(()),
+        };
+        if let Some(target) = schema.get("$ref") {
+            let part = target
+                .as_str()
+                .and_then(|target| self.root.pointer(target.strip_prefix('#')?));
+            let part = part.ok_or("the tool's own schema refers to what is not in it")?;
+            self.judge(part, value, at)?;
+        }
+        kind(schema, value, at)?;
+        choice(schema, value, at)?;
+        match value {
+            Json::Object(members) => self.members(schema, value, members, at)?,
+            Json::Array(items) => self.elements(schema, items, at)?,
+            Json::String(text) => bounds(
+                schema,
+                ("minLength", "maxLength"),
+                text.chars().count(),
+                "characters",
+                at,
+            )?,
+            Json::Number(number) => {
+                // A number that no double holds is compared by the double next to it: bounds guide the model, they guard nothing.
+                if let Ok(number) = number.as_str().parse::<f64>() {
+                    range(schema, number, at)?;
+                }
+            }
+            Json::Null | Json::Bool(_) => {}
+        }
+        self.branches(schema, value, at)
+    }
+
+    fn members(
+        &self,
+        schema: &Map<String, Value>,
+        value: &Json,
+        members: &Object,
+        at: &str,
+    ) -> Result<(), String> {
+        let required = schema.get("required").and_then(Value::as_array);
+        for name in required.into_iter().flatten().filter_map(Value::as_str) {
+            if value.get(name).is_none() {
+                return Err(format!("{} lacks the required member `{name}`", place(at)));
             }
         }
-        Json::Null | Json::Bool(_) => {}
+        let dependent = schema.get("dependentRequired").and_then(Value::as_object);
+        for (name, wanted) in dependent
+            .into_iter()
+            .flatten()
+            .filter(|(name, _)| value.get(name).is_some())
+        {
+            for other in wanted.as_array().into_iter().flatten().filter_map(Value::as_str) {
+                if value.get(other).is_none() {
+                    return Err(format!(
+                        "{} lacks the member `{other}`, which `{name}` needs",
+                        place(at)
+                    ));
+                }
+            }
+        }
+        bounds(
+            schema,
+            ("minProperties", "maxProperties"),
+            members.iter().count(),
+            "members",
+            at,
+        )?;
+        let known = schema.get("properties").and_then(Value::as_object);
+        for (name, member) in members.iter() {
+            let deeper = format!("{at}/{}", name.replace('~', "~0").replace('/', "~1"));
+            match known.and_then(|known| known.get(name)) {
+                Some(schema) => self.judge(schema, member, &deeper)?,
+                None if schema.contains_key("patternProperties") => {}
+                None => {
+                    if let Some(rest) = schema.get("additionalProperties") {
+                        self.judge(rest, member, &deeper)?;
+                    }
+                }
+            }
+        }
+        Ok(())
     }
-    branches(schema, value, at)
+
+    fn elements(&self, schema: &Map<String, Value>, items: &[Json], at: &str) -> Result<(), String> {
+        bounds(schema, ("minItems", "maxItems"), items.len(), "items", at)?;
+        let first = schema.get("prefixItems").and_then(Value::as_array);
+        let first = first.map_or(&[][..], Vec::as_slice);
+        for (index, item) in items.iter().enumerate() {
+            if let Some(each) = first.get(index).or_else(|| schema.get("items")) {
+                self.judge(each, item, &format!("{at}/{index}"))?;
+            }
+        }
+        if schema.get("uniqueItems") == Some(&Value::Bool(true)) {
+            for (index, item) in items.iter().enumerate() {
+                self.spend(index)?;
+                if items.iter().take(index).any(|other| other == item) {
+                    return Err(format!("{} holds one item twice", place(at)));
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn branches(&self, schema: &Map<String, Value>, value: &Json, at: &str) -> Result<(), String> {
+        let list = |name: &str| schema.get(name).and_then(Value::as_array);
+        for every in list("allOf").into_iter().flatten() {
+            self.judge(every, value, at)?;
+        }
+        let fits = |branches: &Vec<Value>| {
+            branches
+                .iter()
+                .filter(|one| self.judge(one, value, at).is_ok())
+                .count()
+        };
+        let wrong = list("anyOf").is_some_and(|any| fits(any) == 0)
+            || list("oneOf").is_some_and(|one| fits(one) != 1)
+            || schema
+                .get("not")
+                .is_some_and(|not| self.judge(not, value, at).is_ok());
+        // Where nothing could be told for want of fuel, nothing fits.
+        if wrong || self.fuel.get() == 0 {
+            return Err(format!(
+                "{} fits none of the shapes that the tool takes",
+                place(at)
+            ));
+        }
+        if let Some(condition) = schema.get("if") {
+            let branch = if self.judge(condition, value, at).is_ok() {
+                "then"
+            } else {
+                "else"
+            };
+            if let Some(branch) = schema.get(branch) {
+                self.judge(branch, value, at)?;
+            }
+        }
+        Ok(())
+    }
+
+    fn spend(&self, steps: usize) -> Result<(), String> {
+        let left = u32::try_from(steps)
+            .ok()
+            .and_then(|steps| self.fuel.get().checked_sub(steps));
+        self.fuel.set(left.unwrap_or(0));
+        left.map(|_| ()).ok_or_else(|| INVOLVED.to_owned())
+    }
 }
 
 fn kind(schema: &Map<String, Value>, value: &Json, at: &str) -> Result<(), String> {
@@ -90,39 +249,6 @@ fn choice(schema: &Map<String, Value>, value: &Json, at: &str) -> Result<(), Str
     ))
 }
 
-fn members(schema: &Map<String, Value>, value: &Json, at: &str) -> Result<(), String> {
-    let required = schema.get("required").and_then(Value::as_array);
-    for name in required.into_iter().flatten().filter_map(Value::as_str) {
-        if value.get(name).is_none() {
-            return Err(format!("{} lacks the required member `{name}`", place(at)));
-        }
-    }
-    let known = schema.get("properties").and_then(Value::as_object);
-    for (name, member) in value.as_object().into_iter().flat_map(Object::iter) {
-        let deeper = format!("{at}/{}", name.replace('~', "~0").replace('/', "~1"));
-        match known.and_then(|known| known.get(name)) {
-            Some(schema) => judge(schema, member, &deeper)?,
-            None if schema.contains_key("patternProperties") => {}
-            None => {
-                if let Some(rest) = schema.get("additionalProperties") {
-                    judge(rest, member, &deeper)?;
-                }
-            }
-        }
-    }
-    Ok(())
-}
-
-fn elements(schema: &Map<String, Value>, items: &[Json], at: &str) -> Result<(), String> {
-    bounds(schema, ("minItems", "maxItems"), items.len(), "items", at)?;
-    if let (Some(each), false) = (schema.get("items"), schema.contains_key("prefixItems")) {
-        for (index, item) in items.iter().enumerate() {
-            judge(each, item, &format!("{at}/{index}"))?;
-        }
-    }
-    Ok(())
-}
-
 fn bounds(
     schema: &Map<String, Value>,
     (least, most): (&str, &str),
@@ -153,26 +279,6 @@ fn range(schema: &Map<String, Value>, number: f64, at: &str) -> Result<(), Strin
         return Ok(());
     }
     Err(format!("{} is outside the range that the tool takes", place(at)))
-}
-
-fn branches(schema: &Map<String, Value>, value: &Json, at: &str) -> Result<(), String> {
-    let list = |name: &str| schema.get(name).and_then(Value::as_array);
-    for every in list("allOf").into_iter().flatten() {
-        judge(every, value, at)?;
-    }
-    let fits = |branches: &Vec<Value>| {
-        branches
-            .iter()
-            .filter(|one| judge(one, value, at).is_ok())
-            .count()
-    };
-    if list("anyOf").is_some_and(|any| fits(any) == 0) || list("oneOf").is_some_and(|one| fits(one) != 1) {
-        return Err(format!(
-            "{} fits none of the shapes that the tool takes",
-            place(at)
-        ));
-    }
-    Ok(())
 }
 
 fn place(at: &str) -> String {
@@ -263,9 +369,85 @@ mod tests {
         for schema in [
             json!({}),
             json!(true),
-            json!({"$ref": "#/x", "format": "date", "type": 5, "required": "a"}),
+            json!({"format": "date", "type": 5, "required": "a"}),
         ] {
             assert_eq!(told(&schema, r#"{"a":[1]}"#), None, "{schema}");
+        }
+    }
+
+    #[test]
+    fn a_reference_leads_to_a_part_of_the_schema_and_nowhere_else() {
+        let tree = json!({
+            "$defs": {"node": {"type": "object", "required": ["name"], "properties": {
+                "name": {"type": "string"}, "children": {"type": "array", "items": {"$ref": "#/$defs/node"}}}}},
+            "$ref": "#/$defs/node",
+        });
+        assert_eq!(
+            told(&tree, r#"{"name":"a","children":[{"name":"b","children":[]}]}"#),
+            None
+        );
+        assert_eq!(
+            told(&tree, r#"{"name":"a","children":[{"name":"b"},{"children":[]}]}"#).as_deref(),
+            Some("`/children/1` lacks the required member `name`")
+        );
+        for elsewhere in [
+            "https://elsewhere.example/s.json",
+            "other.json",
+            "#/$defs/none",
+            "#anchor",
+        ] {
+            let schema = json!({"properties": {"a": {"$ref": elsewhere}}});
+            assert_eq!(
+                told(&schema, r#"{"a":1}"#).as_deref(),
+                Some("the tool's own schema refers to what is not in it"),
+                "{elsewhere}"
+            );
+        }
+    }
+
+    #[test]
+    fn a_schema_without_an_end_fits_nothing() {
+        for schema in [
+            json!({"$ref": "#"}),
+            json!({"anyOf": [{"$ref": "#"}, {"$ref": "#"}]}),
+            json!({"not": {"$ref": "#"}}),
+            json!({"allOf": [{"anyOf": [{"$ref": "#"}, {}]}, {"anyOf": [{"$ref": "#"}, {}]}]}),
+        ] {
+            assert!(told(&schema, "{}").is_some(), "{schema}");
+        }
+    }
+
+    #[test]
+    fn the_rarer_keywords_are_judged_too() {
+        let schema = json!({
+            "minProperties": 1,
+            "dependentRequired": {"card": ["cvc"]},
+            "not": {"required": ["forbidden"]},
+            "if": {"properties": {"kind": {"const": "wire"}}, "required": ["kind"]},
+            "then": {"required": ["iban"]},
+            "properties": {
+                "pair": {"prefixItems": [{"type": "string"}, {"type": "number"}], "items": false},
+                "set": {"uniqueItems": true},
+            },
+        });
+        for fits in [
+            r#"{"kind":"cash"}"#,
+            r#"{"kind":"wire","iban":1}"#,
+            r#"{"pair":["a",1],"set":[1,2]}"#,
+            r#"{"card":1,"cvc":2}"#,
+        ] {
+            assert_eq!(told(&schema, fits), None, "{fits}");
+        }
+        for misfit in [
+            "{}",
+            r#"{"kind":"wire"}"#,
+            r#"{"pair":[1]}"#,
+            r#"{"pair":["a",1,2]}"#,
+            r#"{"set":[1,1.0]}"#,
+            r#"{"card":1}"#,
+            r#"{"forbidden":1}"#,
+        ] {
+            assert!(told(&schema, misfit).is_some(), "{misfit}");
         }
     }
 }

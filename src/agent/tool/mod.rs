@@ -1,5 +1,6 @@
-//! Tools: what an agent's calls are carried out by. [`http`] sends one request, [`command`] starts one child; both take the
-//! canonical arguments as they are stored and the permit as the key that names the call.
+//! Tools: what an agent's calls are carried out by. [`http`] sends one request, [`command`] starts one child, [`mcp`] calls a
+//! tool of a server; all take the canonical arguments as they are stored and the permit as the key that names the call.
+//! [`shelf`] holds those that there are at one moment.
 //!
 //! Whatever goes wrong is an answer of a type, never a panic. The room of tools must not know jobs, requests or policy.
 
@@ -12,10 +13,15 @@ use serde_json::Value;
 use crate::config::agent::{ToolConfig, ToolHead};
 use crate::gate::Arguments;
 use crate::ids::PermitId;
+use crate::lifecycle::Tasks;
 
 pub mod command;
 mod fit;
 pub mod http;
+pub mod mcp;
+pub mod shelf;
+
+pub use shelf::Shelf;
 
 #[cfg(test)]
 mod tool_tests;
@@ -46,6 +52,7 @@ pub struct Tool {
 enum Way {
     Http(http::HttpTool),
     Command(command::CommandTool),
+    Mcp(mcp::McpTool),
     /// Does what a test says.
     #[cfg(test)]
     Scripted(Scripted),
@@ -66,60 +73,87 @@ pub enum Carried {
     Unknown(String),
 }
 
-/// All tools, by name. Clones share them.
+/// All tools of the configuration, and the servers that bring more. Clones share them.
 #[derive(Clone, Default)]
-pub struct Toolbox(BTreeMap<String, Arc<Tool>>);
+pub struct Toolbox {
+    fixed: Arc<BTreeMap<String, Arc<Tool>>>,
+    servers: Arc<Vec<mcp::McpTools>>,
+}
 
 impl Toolbox {
-    /// The tools of the configuration. `http` must follow no redirect. Servers of tools are not part of
-    /// it yet: their calls are calls of unknown tools.
+    /// The tools of the configuration. `http` must follow no redirect. No server is started yet.
     pub fn new(tools: &[ToolConfig], http: &reqwest::Client) -> Self {
-        let built = tools.iter().filter_map(|tool| {
+        let mut fixed = BTreeMap::new();
+        let mut servers = Vec::new();
+        for tool in tools {
             let (head, way) = match tool {
                 ToolConfig::Http(head, to) => (head, Way::Http(http::HttpTool::new(to, http.clone()))),
                 ToolConfig::Command(head, child) => {
                     (head, Way::Command(command::CommandTool::new(child.clone())))
                 }
-                ToolConfig::Mcp(_) => return None,
+                ToolConfig::Mcp(server) => {
+                    servers.push(mcp::McpTools::new(server, http));
+                    continue;
+                }
             };
-            Some(Tool::new(head, way))
-        });
-        Self(built.map(|tool| (tool.name.clone(), Arc::new(tool))).collect())
+            fixed.insert(head.name.clone(), Arc::new(Tool::new(head, way)));
+        }
+        Self {
+            fixed: Arc::new(fixed),
+            servers: Arc::new(servers),
+        }
     }
 
-    /// The tool of that name.
-    pub fn get(&self, name: &str) -> Option<&Arc<Tool>> {
-        self.0.get(name)
+    /// Starts the servers in the background; they end with the tasks.
+    pub fn start(&self, tasks: &Tasks) {
+        for server in &*self.servers {
+            server.start(tasks);
+        }
     }
 
-    /// All of them, by name.
-    pub fn all(&self) -> impl Iterator<Item = &Tool> {
-        self.0.values().map(|tool| &**tool)
+    /// The tools that there are at this moment.
+    pub fn shelf(&self) -> Shelf {
+        Shelf::of(&self.fixed, &self.servers)
+    }
+
+    /// Waits until every server that may bring one of these tools (names, or their beginning with `*` behind it) was tried.
+    pub async fn settled(&self, patterns: &[String]) {
+        for server in self.servers.iter().filter(|server| server.may_bring(patterns)) {
+            server.settled().await;
+        }
+    }
+
+    /// Asks the server of a tool what the tool is now; nothing for one that has no server.
+    pub async fn refresh(&self, tool: &str) {
+        if let Some(server) = self.servers.iter().find(|server| server.brings(tool)) {
+            server.refresh().await;
+        }
     }
 
     /// A box of scripted tools: name, whether it needs a person, whether it is idempotent, what it does.
     #[cfg(test)]
     pub(crate) fn scripted(tools: impl IntoIterator<Item = (&'static str, bool, bool, Scripted)>) -> Self {
-        Self(
-            tools
-                .into_iter()
-                .map(|(name, requires_confirmation, idempotent, does)| {
-                    let tool = Tool {
-                        name: name.to_owned(),
-                        description: String::new(),
-                        parameters: serde_json::json!({
-                            "type": "object",
-                            "properties": {"amount": {"type": "number"}}
-                        }),
-                        requires_confirmation,
-                        idempotent,
-                        timeout: Duration::from_secs(5),
-                        way: Way::Scripted(does),
-                    };
-                    (name.to_owned(), Arc::new(tool))
-                })
-                .collect(),
-        )
+        let tools = tools
+            .into_iter()
+            .map(|(name, requires_confirmation, idempotent, does)| {
+                let tool = Tool {
+                    name: name.to_owned(),
+                    description: String::new(),
+                    parameters: serde_json::json!({
+                        "type": "object",
+                        "properties": {"amount": {"type": "number"}}
+                    }),
+                    requires_confirmation,
+                    idempotent,
+                    timeout: Duration::from_secs(5),
+                    way: Way::Scripted(does),
+                };
+                (name.to_owned(), Arc::new(tool))
+            });
+        Self {
+            fixed: Arc::new(tools.collect()),
+            servers: Arc::default(),
+        }
     }
 }
 
@@ -141,11 +175,20 @@ impl Tool {
         fit::misfit(&self.parameters, args.json())
     }
 
+    /// By what a tool is known whose server may change it at any time; `None` for one that the configuration describes.
+    pub fn fingerprint(&self) -> Option<&str> {
+        match &self.way {
+            Way::Mcp(tool) => Some(tool.fingerprint()),
+            _ => None,
+        }
+    }
+
     /// Carries a call out: `args` is the canonical text of its arguments, sent as it is.
     pub async fn carry_out(&self, args: &str, permit: &PermitId) -> Carried {
         match &self.way {
             Way::Http(tool) => tool.carry_out(args, permit, self.timeout).await,
             Way::Command(tool) => tool.carry_out(args, self.timeout).await,
+            Way::Mcp(tool) => tool.carry_out(args, permit).await,
             #[cfg(test)]
             Way::Scripted(does) => does(args, permit),
         }

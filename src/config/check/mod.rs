@@ -119,7 +119,7 @@ fn warn_of_tools(view: &View<'_>, policy: &PolicyDraft, agent: Option<&super::Ag
     for (index, tool) in agent.tools.iter().enumerate() {
         let asks = match tool {
             ToolConfig::Http(head, _) | ToolConfig::Command(head, _) => head.requires_confirmation,
-            ToolConfig::Mcp(server) => server.requires_confirmation,
+            ToolConfig::Mcp(server) => server.may_ask(),
         };
         if asks {
             view.warn(

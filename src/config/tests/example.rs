@@ -53,7 +53,7 @@ fn loads_as_it_says() {
     assert_eq!(config.operators_of("acme").count(), 3);
     assert_eq!(config.policy.rules[2].confirm.quorum, Some(2));
     assert_eq!(config.hooks.commands[0].name, "path-check");
-    assert_eq!(config.agent.tools.len(), 3);
+    assert_eq!(config.agent.tools.len(), 4);
     assert_eq!(
         config.source.locate("policy.rules[2].when").map(|at| at.column),
         Some(7)

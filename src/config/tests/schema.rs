@@ -133,7 +133,7 @@ fn an_unknown_key_is_refused_in_every_mapping() {
         json, 2,
         "only the settings of a built-in hook and a tool's parameters are free: {free:#?}"
     );
-    assert_eq!(free.len() - json, 10, "{free:#?}");
+    assert_eq!(free.len() - json, 11, "{free:#?}");
 }
 
 #[test]

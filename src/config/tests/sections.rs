@@ -6,6 +6,7 @@ use super::super::{
     ProblemKind,
     agent::{ToolConfig, ToolMethod},
     hook::{Builtin, HookPoint, OnFailure},
+    mcp::McpReach,
 };
 use super::{BASE, loaded, refusal};
 
@@ -112,6 +113,7 @@ fn tools_are_decoded() {
     - {name: pay, parameters: {type: object, maximum: 1e3}, http: {url: 'http://127.0.0.1:9002/pay'}, requires_confirmation: true}
     - {name: disk_usage, command: [df, -h], idempotent: true, timeout: 1s}
     - {mcp: {name: files, command: [server]}}
+    - {mcp: {name: crm, url: 'https://crm.example.com/mcp', headers: {Authorization: a-secret}, allow: ['read_*']}, timeout: 5s, requires_confirmation: false}
 ",
     );
     let agent = loaded(&text).config.agent;
@@ -120,6 +122,7 @@ fn tools_are_decoded() {
         ToolConfig::Http(pay, http),
         ToolConfig::Command(disk, child),
         ToolConfig::Mcp(files),
+        ToolConfig::Mcp(crm),
     ] = &agent.tools[..]
     else {
         panic!("{:?}", agent.tools)
@@ -133,6 +136,18 @@ fn tools_are_decoded() {
     );
     assert_eq!(disk.parameters["type"], "object");
     assert_eq!(files.name, "files");
+    assert!(matches!(&files.reach, McpReach::Child(child) if child.program == "server"));
+    assert!(
+        files.terms.requires_confirmation && files.may_ask(),
+        "people are asked by default"
+    );
+    assert_eq!(files.timeout, Duration::from_mins(1));
+    let McpReach::Http { url, headers } = &crm.reach else {
+        panic!("{crm:?}")
+    };
+    assert_eq!((url.as_str(), headers.len()), ("https://crm.example.com/mcp", 1));
+    assert!(!crm.may_ask() && crm.terms.allow == ["read_*"]);
+    assert_eq!(crm.timeout, Duration::from_secs(5));
 }
 
 #[test]
@@ -167,6 +182,41 @@ fn a_tool_that_is_not_clear_is_refused() {
         (
             "tools: [{mcp: {name: a__b, command: [x]}}]",
             "agent.tools[0].mcp.name",
+            ProblemKind::BadValue,
+        ),
+        (
+            "tools: [{mcp: {name: a_, command: [x]}}]",
+            "agent.tools[0].mcp.name",
+            ProblemKind::BadValue,
+        ),
+        (
+            "tools: [{mcp: {name: a}}]",
+            "agent.tools[0].mcp",
+            ProblemKind::MissingKey,
+        ),
+        (
+            "tools: [{mcp: {name: a, url: 'http://crm.example.com/mcp'}}]",
+            "agent.tools[0].mcp.url",
+            ProblemKind::Unsafe,
+        ),
+        (
+            "tools: [{mcp: {name: a, url: 'https://x', env: {A: b}}}]",
+            "agent.tools[0].mcp.env",
+            ProblemKind::UnknownKey,
+        ),
+        (
+            "tools: [{mcp: {name: a, command: [x], headers: {A: b}}}]",
+            "agent.tools[0].mcp.headers",
+            ProblemKind::Conflict,
+        ),
+        (
+            "tools: [{mcp: {name: a, command: [x], timeout: 1s}, timeout: 2s}]",
+            "agent.tools[0].mcp.timeout",
+            ProblemKind::Conflict,
+        ),
+        (
+            "tools: [{mcp: {name: a, command: [x], allow: ['[']}}]",
+            "agent.tools[0].mcp.allow[0]",
             ProblemKind::BadValue,
         ),
         (

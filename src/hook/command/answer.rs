@@ -1,10 +1,10 @@
 //! What a command answers, read strictly: an unknown key, word or kind of value is no answer, and a contradiction is read as
 //! its stricter half.
 
+use crate::child::Sampler;
 use crate::gate::Arguments;
 use crate::gate::json::{Json, ReadLimits};
 use crate::hook::registry::{Answer, Unchangeable};
-use crate::hook::sample::Sampler;
 use crate::hook::{Decision, HookError, HookResult, Point, SessionContext, ToolCall, ToolOutput};
 
 use super::MAX_ANSWER;

@@ -7,8 +7,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use super::registry::{Answer, Approver, Interceptor, Unchangeable};
-use super::sample::Sampler;
 use super::{HookContext, HookError, Point, SessionContext, ToolCall, ToolOutput};
+use crate::child::Sampler;
 use crate::child::{How, Keep, Overflow, Request, run};
 use crate::config::child::ChildConfig;
 use answer::Said;

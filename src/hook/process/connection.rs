@@ -11,13 +11,12 @@ use tracing::{debug, warn};
 use super::MAX_LINE;
 use super::dialect::{Dialect, Question};
 use super::envelope::{self, Incoming};
-use super::line::{Lines, NoLine};
-use crate::child::{Group, Heard, Keep, Spawned, spawn};
+
+use crate::child::{Group, Heard, Keep, Lines, NoLine, Sampler, Spawned, spawn};
 use crate::config::child::ChildConfig;
 use crate::gate::Json;
 use crate::hook::HookError;
 use crate::hook::event::Event;
-use crate::hook::sample::Sampler;
 use crate::lifecycle::Tasks;
 
 /// What is kept of standard error: the end.

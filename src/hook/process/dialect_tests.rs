@@ -5,12 +5,12 @@ use serde_json::value::RawValue;
 
 use super::dialect::{Decoded as _, Dialect, Question};
 use super::envelope::{self, Incoming};
+use crate::child::Sampler;
 use crate::config::child::ChildConfig;
 use crate::gate::Json;
 use crate::gate::json::ReadLimits;
 use crate::hook::fixture::{args, context};
 use crate::hook::registry::Unchangeable;
-use crate::hook::sample::Sampler;
 use crate::hook::{Decision, ModelReply, ToolCall, ToolOutput, WantedCall};
 
 #[derive(Deserialize)]

@@ -1,9 +1,9 @@
 //! JSON-RPC 2.0 as it is read from a hook: strictly, for one awaited id.
 
 use super::MAX_LINE;
+use crate::child::Sampler;
 use crate::gate::json::{Json, ReadLimits};
 use crate::hook::HookError;
-use crate::hook::sample::Sampler;
 
 /// A line from a hook.
 #[derive(Debug, PartialEq)]

@@ -1,7 +1,7 @@
 //! Process hooks: a program that lives as long as we do and is asked over JSON-RPC 2.0 on its standard streams, one object a
 //! line (docs/HOOK-PROTOCOL.md).
 //!
-//! [`line`] reads bounded lines, [`envelope`] is JSON-RPC, [`dialect`] the two ways of saying the rest ([`code`] is PicoClaw's
+//! [`envelope`] is JSON-RPC, [`dialect`] the two ways of saying the rest ([`code`] is PicoClaw's
 //! code, [`page`] its documentation), [`connection`] one process and its streams, [`keeper`] starts it, again after a failure.
 
 use std::sync::Arc;
@@ -21,7 +21,6 @@ mod connection;
 mod dialect;
 mod envelope;
 mod keeper;
-mod line;
 mod page;
 mod wire;
 

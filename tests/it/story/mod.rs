@@ -30,6 +30,7 @@ mod crash;
 mod deadline;
 mod hook;
 mod job;
+mod mcp;
 mod outbox;
 mod quorum;
 mod race;

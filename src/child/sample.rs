@@ -1,6 +1,6 @@
-//! What of a hook's output may be shown to operators: a bounded piece of it, on one line, with what looks like a secret hidden.
+//! What of what a child says may be shown to operators: a bounded piece of it, on one line, with what looks like a secret hidden.
 
-use crate::child::Heard;
+use super::Heard;
 use crate::config::child::ChildConfig;
 
 /// The most characters of a sample.

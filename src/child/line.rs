@@ -3,7 +3,7 @@
 use tokio::io::{AsyncRead, AsyncReadExt as _};
 
 /// Reads lines; what came after a line is kept for the next.
-pub(super) struct Lines<R> {
+pub struct Lines<R> {
     from: R,
     buffer: Vec<u8>,
     /// How much of the buffer is known to hold no end of a line.
@@ -13,7 +13,7 @@ pub(super) struct Lines<R> {
 
 /// Why there is no line.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum NoLine {
+pub enum NoLine {
     /// The stream ended, perhaps within a line.
     Ended,
     /// The line is longer than it may be.
@@ -21,7 +21,8 @@ pub(super) enum NoLine {
 }
 
 impl<R: AsyncRead + Unpin> Lines<R> {
-    pub(super) const fn new(from: R, most: usize) -> Self {
+    /// Lines of at most `most` bytes.
+    pub const fn new(from: R, most: usize) -> Self {
         Self {
             from,
             buffer: Vec::new(),
@@ -31,7 +32,7 @@ impl<R: AsyncRead + Unpin> Lines<R> {
     }
 
     /// The next line without its end. Whoever stops waiting loses nothing: the next call goes on where this one was.
-    pub(super) async fn next(&mut self) -> Result<Vec<u8>, NoLine> {
+    pub async fn next(&mut self) -> Result<Vec<u8>, NoLine> {
         loop {
             let unsearched = self.buffer.get(self.searched..).unwrap_or_default();
             if let Some(found) = unsearched.iter().position(|byte| *byte == b'\n') {
