@@ -68,10 +68,12 @@ impl McpServer {
         let mut inner = mcp.map()?;
         let name = inner.required("name").and_then(|name| decode_name(&name));
         let reach = decode_reach(&mcp, &mut inner);
-        let requires_confirmation = one_of(outer_asks, inner.optional("requires_confirmation"))
-            .map_or(Some(true), |asks| asks?.boolean());
-        let timeout = one_of(outer_timeout, inner.optional("timeout"))
-            .map_or(Some(TOOL_TIMEOUT), |timeout| decode_timeout(&timeout?));
+        let asks = one_of(outer_asks, inner.optional("requires_confirmation"));
+        let requires_confirmation = asks.map_or(None, |asks| asks.map_or(Some(true), |asks| asks.boolean()));
+        let timeout = one_of(outer_timeout, inner.optional("timeout"));
+        let timeout = timeout.map_or(None, |timeout| {
+            timeout.map_or(Some(TOOL_TIMEOUT), |timeout| decode_timeout(&timeout))
+        });
         let mut globs = |key| {
             inner
                 .optional(key)
@@ -93,16 +95,21 @@ impl McpServer {
     }
 }
 
-/// The key from inside or from beside `mcp`; `Some(None)` when it stands in both places.
-fn one_of<'a>(outer: Option<Reader<'a>>, inner: Option<Reader<'a>>) -> Option<Option<Reader<'a>>> {
-    if let (Some(_), Some(inner)) = (&outer, &inner) {
-        inner.complain(
-            Complaint::new(ProblemKind::Conflict, "the key stands beside `mcp` too")
-                .remedy("keep one of the two"),
-        );
-        return Some(None);
+/// A key stands both beside `mcp` and in it; it is written down.
+struct Twice;
+
+/// The key from beside or from inside `mcp`.
+fn one_of<'a>(outer: Option<Reader<'a>>, inner: Option<Reader<'a>>) -> Result<Option<Reader<'a>>, Twice> {
+    match (outer, inner) {
+        (Some(_), Some(inner)) => {
+            inner.complain(
+                Complaint::new(ProblemKind::Conflict, "the key stands beside `mcp` too")
+                    .remedy("keep one of the two"),
+            );
+            Err(Twice)
+        }
+        (one, None) | (None, one) => Ok(one),
     }
-    outer.or(inner).map(Some)
 }
 
 fn decode_name(reader: &Reader<'_>) -> Option<String> {

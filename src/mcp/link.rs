@@ -8,8 +8,8 @@ use rmcp::ErrorData;
 use rmcp::handler::client::ClientHandler;
 use rmcp::model::{
     CallToolRequest, CallToolRequestParams, ClientCapabilities, ClientConfig, ClientRequest, ErrorCode,
-    Implementation, ListToolsRequest, PaginatedRequestParams, PingRequest, ProtocolVersion,
-    RequestMetaObject, ServerResult,
+    Extensions, Implementation, ListToolsRequest, ListToolsRequestMethod, PaginatedRequestParams,
+    PingRequest, PingRequestMethod, ProtocolVersion, RequestMetaObject, ServerResult,
 };
 use rmcp::service::{
     ClientInitializeError, ClientLifecycleMode, ClientServiceExt as _, NotificationContext, Peer,
@@ -228,8 +228,8 @@ impl Link {
     /// Whether it answers at all. A server without pings that says so is well.
     pub(super) async fn is_alive(&self, limit: Duration) -> bool {
         let ping = ClientRequest::PingRequest(PingRequest {
-            method: Default::default(),
-            extensions: Default::default(),
+            method: PingRequestMethod,
+            extensions: Extensions::new(),
         });
         matches!(
             timeout(limit, self.service.peer().send_request(ping)).await,
@@ -248,9 +248,9 @@ impl Link {
         let mut cursor: Option<String> = None;
         for _ in 0..MAX_PAGES {
             let request = ClientRequest::ListToolsRequest(ListToolsRequest {
-                method: Default::default(),
+                method: ListToolsRequestMethod,
                 params: Some(PaginatedRequestParams::default().with_cursor(cursor.clone())),
-                extensions: Default::default(),
+                extensions: Extensions::new(),
             });
             let result = self.service.peer().send_request(request).await;
             let (tools, next) = page(result.map_err(|error| service_fault(&error, &self.why))?)?;

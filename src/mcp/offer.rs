@@ -187,13 +187,13 @@ mod tests {
         json!({"name": name, "description": "d", "inputSchema": {"type": "object"}})
     }
 
-    fn with_schema(schema: Value) -> Value {
+    fn with_schema(schema: &Value) -> Value {
         json!({"name": "a", "inputSchema": schema})
     }
 
     #[test]
     fn only_clear_names_are_offered() {
-        let named = [
+        let spelled = [
             "read",
             "write_file",
             "a.b",
@@ -206,7 +206,7 @@ mod tests {
             "dup",
             "dup",
         ];
-        let offer = Offer::judge("files", named.into_iter().map(tool).collect());
+        let offer = Offer::judge("files", spelled.into_iter().map(tool).collect());
         let names: Vec<&str> = offer.tools.keys().map(String::as_str).collect();
         assert_eq!(names, ["mcp__y", "read", "read-2", "write_file"]);
         assert_eq!(offer.left_out.len(), 6, "{:?}", offer.left_out);
@@ -233,9 +233,7 @@ mod tests {
             json!({"description": "x".repeat(MAX_SCHEMA)}),
         ] {
             assert!(
-                Offer::judge("s", vec![with_schema(schema.clone())])
-                    .tools
-                    .is_empty(),
+                Offer::judge("s", vec![with_schema(&schema)]).tools.is_empty(),
                 "{schema}"
             );
         }
@@ -247,7 +245,7 @@ mod tests {
             assert_eq!(Offer::judge("s", vec![entry, tool("b")]).tools.len(), 1);
         }
         let local = json!({"properties": {"a": {"$ref": "#/$defs/a"}}, "$defs": {"a": {"type": "string"}}});
-        assert_eq!(Offer::judge("s", vec![with_schema(local)]).tools.len(), 1);
+        assert_eq!(Offer::judge("s", vec![with_schema(&local)]).tools.len(), 1);
     }
 
     #[test]

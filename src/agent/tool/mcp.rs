@@ -18,7 +18,13 @@ pub struct McpTools {
     server: Arc<Server>,
     terms: Terms,
     /// What was made of the last offer, so that it is made once.
-    made: Mutex<Option<(Arc<Offer>, Arc<Vec<Arc<Tool>>>)>>,
+    made: Mutex<Option<Made>>,
+}
+
+/// An offer, and the tools that were made of it.
+struct Made {
+    of: Arc<Offer>,
+    tools: Arc<Vec<Arc<Tool>>>,
 }
 
 /// One tool of a server.
@@ -60,10 +66,8 @@ impl McpTools {
     pub(super) fn tools(&self) -> Option<Arc<Vec<Arc<Tool>>>> {
         let offer = self.server.offer()?;
         let mut made = self.made.lock().unwrap_or_else(PoisonError::into_inner);
-        if let Some((of, tools)) = &*made
-            && Arc::ptr_eq(of, &offer)
-        {
-            return Some(Arc::clone(tools));
+        if let Some(made) = made.as_ref().filter(|made| Arc::ptr_eq(&made.of, &offer)) {
+            return Some(Arc::clone(&made.tools));
         }
         let tools: Vec<Arc<Tool>> = offer
             .tools
@@ -71,7 +75,10 @@ impl McpTools {
             .map(|tool| Arc::new(self.tool(tool)))
             .collect();
         let tools = Arc::new(tools);
-        *made = Some((offer, Arc::clone(&tools)));
+        *made = Some(Made {
+            of: offer,
+            tools: Arc::clone(&tools),
+        });
         Some(tools)
     }
 

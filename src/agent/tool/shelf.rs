@@ -26,7 +26,7 @@ impl Shelf {
         for server in servers {
             match server.tools() {
                 Some(offered) => {
-                    tools.extend(offered.iter().map(|tool| (tool.name.clone(), Arc::clone(tool))))
+                    tools.extend(offered.iter().map(|tool| (tool.name.clone(), Arc::clone(tool))));
                 }
                 None => absent.push(server.name().to_owned()),
             }
