@@ -41,11 +41,6 @@ impl Step {
         Self::InsertEvents,
         Self::MoveHeads,
     ];
-
-    /// Whether the statement is judged by the clock of the batch.
-    pub(super) const fn judges(self) -> bool {
-        matches!(self, Self::ChangeConfirmations)
-    }
 }
 
 /// One set: a JSON array with one element for each row.

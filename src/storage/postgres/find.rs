@@ -1,153 +1,158 @@
-//! Finding, without any lock, which rows a batch is about and whose they are.
+//! Which rows a batch is about: the beginning that both loading statements share, and the keys that are bound to it.
+//!
+//! Every look at a table is a subquery of its own for one key (`LATERAL … OFFSET 0`, which the planner keeps apart), so it can
+//! only be answered from the index of that key, one key after the other: whatever is known of the tables' sizes.
 
-use std::collections::BTreeSet;
+use sqlx::Postgres;
+use sqlx::postgres::PgArguments;
+use sqlx::query::QueryAs;
 
-use gatepost_channel::UtcMillis;
-use sqlx::postgres::PgConnection;
-
-use super::fault;
+use super::load::NOW;
 use crate::storage::Touches;
-use crate::storage::batch::Fault;
-use crate::storage::gather::Due;
-use crate::storage::rows::spell;
+use crate::storage::gather::chooses;
+use crate::storage::rows::Text;
 use crate::storage::wanted::Wanted;
 
-/// `$1` is a JSON object with the lists of [`Wanted`]. What comes back: the kind, the id, and the organisation.
-const FIND: &str = "WITH request(id) AS MATERIALIZED (
-    SELECT json_array_elements_text($1::json->'confirmations')
-    UNION SELECT confirmation.id FROM json_array_elements($1::json->'calls') AS wanted JOIN confirmation
-      ON org = wanted->>0 AND token = wanted->>1 AND coalesce(session_id, '') = wanted->>2 AND tool_call_id = wanted->>3
-    UNION SELECT confirmation.id FROM json_array_elements($1::json->'twins') AS wanted JOIN confirmation
-      ON org = wanted->>0 AND token = wanted->>1 AND coalesce(session_id, '') = wanted->>2 AND digest = wanted->>3
-      AND status IN ('pending', 'approved') AND consumed_at IS NULL
-    UNION SELECT confirmation FROM json_array_elements_text($1::json->'tokens') AS wanted JOIN delivery ON token_hash = wanted
-    UNION SELECT confirmation FROM json_array_elements_text($1::json->'outbox') AS wanted JOIN outbox
-      ON outbox.id = wanted AND confirmation IS NOT NULL
-    UNION SELECT confirmation FROM json_array_elements($1::json->'replays') AS wanted JOIN replay
-      ON app_kind = wanted->>0 AND app_id = wanted->>1 AND press = wanted->>2 AND confirmation IS NOT NULL
-    UNION SELECT waited.id FROM json_array_elements_text($1::json->'jobs') AS wanted JOIN job ON job.id = wanted,
-      json_array_elements_text(job.waiting_on::json) AS waited(id) WHERE $2 AND substr(waited.id, 1, 3) = 'cr_'
-  ),
-  met AS MATERIALIZED (
-    SELECT confirmation.id, confirmation.org, confirmation.job FROM confirmation WHERE id IN (SELECT id FROM request)
-  )
-  SELECT 'confirmation', id, org FROM met
-  UNION ALL SELECT 'job', id, org FROM job WHERE id IN (SELECT job FROM met WHERE job IS NOT NULL
-    UNION SELECT json_array_elements_text($1::json->'jobs'))";
-
-// In each, `$1` is the clock, `$2` how many, `$3` the rows to pass over.
-const DUE_CONFIRMATIONS: &str = "SELECT id FROM confirmation WHERE status = 'pending' AND expires_at <= $1
-  AND id <> ALL ($3) ORDER BY expires_at, id LIMIT $2";
-const DUE_OUTBOX: &str = "SELECT id FROM outbox WHERE due_at <= $1
-  AND id <> ALL ($3) ORDER BY due_at, id LIMIT $2";
-const RUNNABLE_JOBS: &str = "SELECT id FROM job WHERE due_at <= $1
-  AND id <> ALL ($3) ORDER BY priority DESC, due_at, id LIMIT $2";
-/// Starts from what was decided and not resumed, and from waits for sub-tasks: never from all that is parked.
-const STRANDED_JOBS: &str = "WITH parked(id) AS MATERIALIZED (
+/// What the store chooses by its own clock, in the order in which it is served. `$18` is passed over, `$19` to `$22` are how many.
+const CHOSEN: &str = "before(now) AS MATERIALIZED ({NOW}),
+  due_confirmation(id) AS MATERIALIZED (
+    SELECT id FROM confirmation WHERE status = 'pending' AND expires_at <= (SELECT now FROM before) AND id <> ALL ($18)
+    ORDER BY expires_at, id LIMIT $19),
+  due_outbox(id) AS MATERIALIZED (
+    SELECT id FROM outbox WHERE due_at <= (SELECT now FROM before) AND id <> ALL ($18) ORDER BY due_at, id LIMIT $20),
+  runnable_job(id) AS MATERIALIZED (
+    SELECT id FROM job WHERE due_at <= (SELECT now FROM before) AND id <> ALL ($18)
+    ORDER BY priority DESC, due_at, id LIMIT $21),
+  stranded_job(id, waiting_on) AS MATERIALIZED (
+    SELECT met.id, met.waiting_on FROM parked CROSS JOIN LATERAL (
+      SELECT id, waiting_on FROM job WHERE job.id = parked.id
+        AND status IN ('waiting_human', 'waiting_subtasks') AND waiting_on <> '[]' AND updated_at <= (SELECT now FROM before)
+        AND id <> ALL ($18) OFFSET 0) AS met
+    WHERE NOT EXISTS (SELECT FROM json_array_elements_text(met.waiting_on::json) AS waited(id)
+      WHERE NOT EXISTS (SELECT FROM confirmation AS c WHERE c.id = waited.id AND c.decided_at IS NOT NULL)
+        AND NOT EXISTS (SELECT FROM job AS j WHERE j.id = waited.id AND j.status IN ('completed', 'aborted', 'cancelled', 'error')))
+    ORDER BY met.id LIMIT $22),";
+/// Where stranded jobs are looked for: from what was decided and not resumed, and from waits for sub-tasks; never from all that
+/// is parked.
+const PARKED: &str = "parked(id) AS (
     SELECT job FROM confirmation WHERE job IS NOT NULL AND decided_at IS NOT NULL AND resumed_at IS NULL
-    UNION SELECT id FROM job WHERE status = 'waiting_subtasks')
-  SELECT job.id FROM job WHERE id IN (SELECT id FROM parked)
-    AND status IN ('waiting_human', 'waiting_subtasks') AND waiting_on <> '[]' AND updated_at <= $1 AND id <> ALL ($3)
-    AND NOT EXISTS (SELECT 1 FROM json_array_elements_text(job.waiting_on::json) AS waited(id)
-      WHERE NOT EXISTS (SELECT 1 FROM confirmation AS c WHERE c.id = waited.id AND c.decided_at IS NOT NULL)
-        AND NOT EXISTS (SELECT 1 FROM job AS j WHERE j.id = waited.id AND j.status IN ('completed', 'aborted', 'cancelled', 'error')))
-  ORDER BY id LIMIT $2";
+    UNION SELECT id FROM job WHERE status = 'waiting_subtasks'),";
+/// The requests, by whatever names them. `{…}` stand for what was chosen.
+const REQUEST: &str = "request(id) AS MATERIALIZED (
+    SELECT unnest($3::text[])
+    UNION SELECT met.id FROM unnest($4::text[], $5::text[], $6::text[], $7::text[]) AS wanted(org, token, session, call)
+      CROSS JOIN LATERAL (SELECT id FROM confirmation WHERE org = wanted.org AND token = wanted.token
+        AND coalesce(session_id, '') = wanted.session AND tool_call_id = wanted.call OFFSET 0) AS met
+    UNION SELECT met.id FROM unnest($8::text[], $9::text[], $10::text[], $11::text[]) AS wanted(org, token, session, digest)
+      CROSS JOIN LATERAL (SELECT id FROM confirmation WHERE org = wanted.org AND token = wanted.token
+        AND coalesce(session_id, '') = wanted.session AND digest = wanted.digest
+        AND status IN ('pending', 'approved') AND consumed_at IS NULL OFFSET 0) AS met
+    UNION SELECT met.id FROM unnest($12::text[]) AS wanted(hash)
+      CROSS JOIN LATERAL (SELECT confirmation AS id FROM delivery WHERE token_hash = wanted.hash OFFSET 0) AS met
+    UNION SELECT met.id FROM unnest($13::text[], $14::text[], $15::text[]) AS wanted(kind, app, press)
+      CROSS JOIN LATERAL (SELECT confirmation AS id FROM replay WHERE app_kind = wanted.kind AND app_id = wanted.app
+        AND press = wanted.press AND confirmation IS NOT NULL OFFSET 0) AS met
+    UNION SELECT met.id FROM ({OUTBOX}) AS wanted(id)
+      CROSS JOIN LATERAL (SELECT confirmation AS id FROM outbox WHERE outbox.id = wanted.id AND confirmation IS NOT NULL
+        OFFSET 0) AS met{CHOSEN})";
+const CHOSEN_REQUESTS: &str = "
+    UNION SELECT id FROM due_confirmation
+    UNION SELECT waited.id FROM stranded_job, json_array_elements_text(waiting_on::json) AS waited(id)
+      WHERE substr(waited.id, 1, 3) = 'cr_'";
 
-/// The rows of a batch, in the order in which they are locked.
-#[derive(Debug, Default)]
-pub(super) struct Found {
-    pub(super) orgs: BTreeSet<String>,
-    pub(super) confirmations: BTreeSet<String>,
-    pub(super) jobs: BTreeSet<String>,
-    pub(super) outbox: BTreeSet<String>,
-    pub(super) due: Due,
-    /// Whose each row is, for those that must be passed over when their organisation was not locked.
-    owners: Vec<(String, String)>,
+/// The shared beginning, up to and with `request(id)`.
+pub(super) fn beginning(choosing: bool) -> String {
+    let (chosen, outbox, requests) = if choosing {
+        (
+            format!("{PARKED}\n  {}\n  ", CHOSEN.replace("{NOW}", NOW)),
+            "SELECT unnest($17::text[]) UNION ALL SELECT id FROM due_outbox",
+            CHOSEN_REQUESTS,
+        )
+    } else {
+        (String::new(), "SELECT unnest($17::text[])", "")
+    };
+    let request = REQUEST.replace("{OUTBOX}", outbox).replace("{CHOSEN}", requests);
+    format!("WITH {chosen}{request}")
 }
 
-impl Found {
-    /// Keeps only what belongs to these organisations: the rest came up after the locks were taken, and is served next time.
-    pub(super) fn keep_only(&mut self, locked: &BTreeSet<String>) {
-        for (id, org) in &self.owners {
-            if !locked.contains(org) {
-                self.confirmations.remove(id);
-                self.jobs.remove(id);
+/// A statement with its parameters; it answers rows of two texts.
+pub(super) type Ask<'q> = QueryAs<'q, Postgres, (String, String), PgArguments>;
+
+/// The keys of a batch, one list for each parameter.
+#[derive(Default)]
+pub(super) struct Keys {
+    pub(super) orgs: Vec<String>,
+    wanted: Wanted,
+    calls: [Vec<String>; 4],
+    twins: [Vec<String>; 4],
+    replays: [Vec<String>; 3],
+    /// `None` when the store chooses nothing.
+    limits: Option<[i64; 4]>,
+}
+
+impl Keys {
+    pub(super) fn of(touches: &Touches) -> Self {
+        let mut wanted = Wanted::from(touches);
+        let limits = [
+            touches.due_confirmations,
+            touches.due_outbox,
+            touches.runnable_jobs,
+            touches.stranded_jobs,
+        ];
+        Self {
+            orgs: std::mem::take(&mut wanted.orgs)
+                .into_iter()
+                .map(Text::into_kept)
+                .collect(),
+            calls: columns(std::mem::take(&mut wanted.calls)),
+            twins: columns(std::mem::take(&mut wanted.twins)),
+            replays: columns(std::mem::take(&mut wanted.replays)),
+            limits: chooses(touches).then(|| limits.map(|limit| i64::try_from(limit).unwrap_or(i64::MAX))),
+            wanted,
+        }
+    }
+
+    /// Whether the store chooses rows, so that the other text of a statement is needed.
+    pub(super) const fn choosing(&self) -> bool {
+        self.limits.is_some()
+    }
+
+    /// The statement with its parameters: `$1` moves the clock, `$2` are organisations, then the keys.
+    pub(super) fn ask<'q>(
+        &'q self,
+        statement: &'static str,
+        offset: i64,
+        orgs: &'q [String],
+        spoiled: &'q [String],
+    ) -> Ask<'q> {
+        let mut query = sqlx::query_as(statement)
+            .bind(offset)
+            .bind(orgs)
+            .bind(&self.wanted.confirmations);
+        for column in self.calls.iter().chain(&self.twins) {
+            query = query.bind(column);
+        }
+        query = query.bind(&self.wanted.tokens);
+        for column in &self.replays {
+            query = query.bind(column);
+        }
+        query = query.bind(&self.wanted.jobs).bind(&self.wanted.outbox);
+        if let Some(limits) = self.limits {
+            query = query.bind(spoiled);
+            for limit in limits {
+                query = query.bind(limit);
             }
         }
-        self.orgs.clone_from(locked);
+        query
     }
 }
 
-/// Finds the rows.
-pub(super) async fn find(
-    connection: &mut PgConnection,
-    touches: &Touches,
-    now: UtcMillis,
-    spoiled: &[String],
-) -> Result<Found, Fault> {
-    let due = due(connection, touches, now, spoiled).await?;
-    let mut wanted = Wanted::from(touches);
-    wanted.confirmations.extend(due.confirmations.iter().cloned());
-    wanted.outbox.extend(due.outbox.iter().cloned());
-    wanted
-        .jobs
-        .extend(due.runnable.iter().chain(&due.stranded).cloned());
-    let rows: Vec<(String, String, String)> = sqlx::query_as(FIND)
-        .bind(spell(&wanted))
-        .bind(!due.stranded.is_empty())
-        .fetch_all(connection)
-        .await
-        .map_err(|error| fault(&error))?;
-    let mut found = Found {
-        orgs: wanted
-            .orgs
-            .into_iter()
-            .map(crate::storage::rows::Text::into_kept)
-            .collect(),
-        outbox: wanted.outbox.into_iter().collect(),
-        due,
-        ..Found::default()
-    };
-    for (kind, id, org) in rows {
-        let ids = if kind == "job" {
-            &mut found.jobs
-        } else {
-            &mut found.confirmations
-        };
-        ids.insert(id.clone());
-        found.orgs.insert(org.clone());
-        found.owners.push((id, org));
-    }
-    Ok(found)
-}
-
-async fn due(
-    connection: &mut PgConnection,
-    touches: &Touches,
-    now: UtcMillis,
-    spoiled: &[String],
-) -> Result<Due, Fault> {
-    let mut due = Due::default();
-    for (statement, limit, into) in [
-        (
-            DUE_CONFIRMATIONS,
-            touches.due_confirmations,
-            &mut due.confirmations,
-        ),
-        (DUE_OUTBOX, touches.due_outbox, &mut due.outbox),
-        (RUNNABLE_JOBS, touches.runnable_jobs, &mut due.runnable),
-        (STRANDED_JOBS, touches.stranded_jobs, &mut due.stranded),
-    ] {
-        if limit == 0 {
-            continue;
+fn columns<const N: usize>(rows: Vec<[Text; N]>) -> [Vec<String>; N] {
+    let mut columns = [const { Vec::new() }; N];
+    for row in rows {
+        for (column, value) in columns.iter_mut().zip(row) {
+            column.push(value.into_kept());
         }
-        *into = sqlx::query_scalar(statement)
-            .bind(now.0)
-            .bind(i64::try_from(limit).unwrap_or(i64::MAX))
-            .bind(spoiled)
-            .fetch_all(&mut *connection)
-            .await
-            .map_err(|error| fault(&error))?;
     }
-    Ok(due)
+    columns
 }

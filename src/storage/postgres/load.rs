@@ -1,76 +1,129 @@
-//! Locking and reading what a batch touches, in the order that every process keeps.
+//! Locking and reading what a batch touches, in two statements, in the order that every process keeps.
+//!
+//! The first finds the organisations and locks their chain heads. Every writer of every process does this first, so once it
+//! returns nobody else changes a row of those organisations. The second begins after that, so what it sees is what holds: it
+//! finds the rows anew, locks them (requests, then jobs, then outbox rows), and reads what hangs on them.
 
-use std::collections::BTreeSet;
 use std::sync::LazyLock;
 
 use gatepost_channel::UtcMillis;
 use sqlx::postgres::PgConnection;
 
 use super::fault;
-use super::find::{Found, find};
+use super::find::{Ask, Keys, beginning};
 use crate::audit::chain::GENESIS;
 use crate::storage::batch::Fault;
-use crate::storage::gather::{Gathered, Kind, chooses, gather};
+use crate::storage::gather::{Due, Gathered, Kind, gather};
 use crate::storage::rows::log::{HeadRow, ReplayMemory};
 use crate::storage::rows::request::{ConfirmationRow, DeliveryRow, VoteRow};
-use crate::storage::rows::spell;
 use crate::storage::rows::work::{JobRow, OutboxRow};
-use crate::storage::wanted::Wanted;
 use crate::storage::{Loaded, StoreError, Touches};
 
 /// The one clock of the store: the server's, moved by `$1` milliseconds.
 pub(super) const NOW: &str = "SELECT floor(extract(epoch FROM clock_timestamp()) * 1000)::bigint + $1";
 
-static HEADS: LazyLock<String> = LazyLock::new(|| {
-    format!(
-        "SELECT 'chain_head', {} FROM chain_head WHERE org = ANY ($1) ORDER BY org FOR UPDATE",
-        HeadRow::POSTGRES
-    )
-});
+/// Whose the rows are, as `('org', …)`, and the locked chain heads.
+static LOCK_HEADS: LazyLock<[String; 2]> = LazyLock::new(|| [heads(false), heads(true)]);
+/// Every row, as its kind and its JSON object; what the store chose, as its list and the id; and the clock.
+static LOCK_ROWS: LazyLock<[String; 2]> = LazyLock::new(|| [rows(false), rows(true)]);
+
 const START_CHAINS: &str = "INSERT INTO chain_head (org, seq, hash)
   SELECT org, 0, $2 FROM unnest($1::text[]) AS new(org) ORDER BY org ON CONFLICT DO NOTHING";
-static CONFIRMATIONS: LazyLock<String> = LazyLock::new(|| {
+
+fn heads(choosing: bool) -> String {
+    let jobs = if choosing {
+        "SELECT unnest($16::text[]) UNION SELECT id FROM runnable_job UNION SELECT id FROM stranded_job"
+    } else {
+        "SELECT unnest($16::text[])"
+    };
     format!(
-        "SELECT 'confirmation', {} FROM confirmation WHERE id = ANY ($1) ORDER BY id FOR UPDATE",
-        ConfirmationRow::POSTGRES
+        "{beginning},
+  met(org) AS MATERIALIZED (
+    SELECT unnest($2::text[])
+    UNION SELECT row.org FROM request CROSS JOIN LATERAL (SELECT org FROM confirmation WHERE id = request.id OFFSET 0) AS row
+    UNION SELECT row.org FROM ({jobs}) AS wanted(id) CROSS JOIN LATERAL (SELECT org FROM job WHERE job.id = wanted.id OFFSET 0) AS row)
+  SELECT 'org', org FROM met
+  UNION ALL SELECT 'chain_head', locked.body FROM (SELECT org FROM met ORDER BY org COLLATE \"C\") AS wanted
+    CROSS JOIN LATERAL (SELECT {head} AS body FROM chain_head WHERE chain_head.org = wanted.org FOR UPDATE) AS locked",
+        beginning = beginning(choosing),
+        head = HeadRow::POSTGRES,
     )
-});
-static JOBS: LazyLock<String> = LazyLock::new(|| {
+}
+
+fn rows(choosing: bool) -> String {
+    let (stranded, not_runnable, not_due) = if choosing {
+        (
+            " UNION SELECT id FROM stranded_job",
+            " EXCEPT SELECT id FROM runnable_job",
+            " EXCEPT SELECT id FROM due_outbox",
+        )
+    } else {
+        ("", "", "")
+    };
+    // What the store chose and somebody else holds is passed over.
+    let (free, chosen) = if choosing {
+        (
+            format!(
+                "free_job(body) AS MATERIALIZED (
+    SELECT locked.body FROM (SELECT id FROM runnable_job ORDER BY id COLLATE \"C\") AS wanted
+    CROSS JOIN LATERAL (SELECT {job} AS body FROM job WHERE job.id = wanted.id AND org = ANY ($2) FOR UPDATE SKIP LOCKED) AS locked),
+  free_item(body) AS MATERIALIZED (
+    SELECT locked.body FROM (SELECT id FROM due_outbox ORDER BY id COLLATE \"C\") AS wanted
+    CROSS JOIN LATERAL (SELECT {item} AS body FROM outbox WHERE outbox.id = wanted.id FOR UPDATE SKIP LOCKED) AS locked),
+  ",
+                job = JobRow::POSTGRES,
+                item = OutboxRow::POSTGRES,
+            ),
+            "
+  UNION ALL SELECT 'job', body FROM free_job
+  UNION ALL SELECT 'outbox', body FROM free_item
+  UNION ALL SELECT 'due_confirmation', id FROM due_confirmation
+  UNION ALL SELECT 'due_outbox', id FROM due_outbox
+  UNION ALL SELECT 'runnable_job', id FROM runnable_job
+  UNION ALL SELECT 'stranded_job', id FROM stranded_job",
+        )
+    } else {
+        (String::new(), "")
+    };
     format!(
-        "SELECT 'job', {} FROM job WHERE id = ANY ($1) ORDER BY id FOR UPDATE",
-        JobRow::POSTGRES
-    )
-});
-/// Jobs that the store chose: somebody else's are passed over.
-static FREE_JOBS: LazyLock<String> = LazyLock::new(|| format!("{} SKIP LOCKED", *JOBS));
-static CARDS: LazyLock<String> = LazyLock::new(|| {
-    format!(
-        "SELECT 'outbox', {} FROM outbox WHERE (confirmation = ANY ($1) AND card IS NOT NULL OR id = ANY ($2)) AND id <> ALL ($3)
-         ORDER BY id FOR UPDATE",
-        OutboxRow::POSTGRES
-    )
-});
-/// Outbox rows that the store chose: somebody else's are passed over.
-static FREE_OUTBOX: LazyLock<String> = LazyLock::new(|| {
-    format!(
-        "SELECT 'outbox', {} FROM outbox WHERE id = ANY ($1) ORDER BY id FOR UPDATE SKIP LOCKED",
-        OutboxRow::POSTGRES
-    )
-});
-/// What hangs on locked requests, and what is only remembered; and the clock, now that the locks are held.
-static REST: LazyLock<String> = LazyLock::new(|| {
-    format!(
-        "SELECT 'clock', ({NOW_OFFSET})::text
-         UNION ALL SELECT 'vote', {vote} FROM vote WHERE confirmation = ANY ($2)
-         UNION ALL SELECT 'delivery', {delivery} FROM delivery WHERE confirmation = ANY ($2)
-         UNION ALL SELECT 'replay', {replay} FROM replay JOIN json_array_elements($3::json) AS wanted
-           ON app_kind = wanted->>0 AND app_id = wanted->>1 AND press = wanted->>2",
-        NOW_OFFSET = NOW.trim_start_matches("SELECT "),
+        "{beginning},
+  asked(id, job, body) AS MATERIALIZED (
+    SELECT wanted.id, locked.job, locked.body FROM (SELECT id FROM request ORDER BY id COLLATE \"C\") AS wanted
+    CROSS JOIN LATERAL (SELECT job, {confirmation} AS body FROM confirmation WHERE confirmation.id = wanted.id AND org = ANY ($2)
+      FOR UPDATE) AS locked),
+  named_job(id) AS MATERIALIZED (
+    (SELECT job FROM asked WHERE job IS NOT NULL UNION SELECT unnest($16::text[]){stranded}){not_runnable}),
+  held_job(body) AS MATERIALIZED (
+    SELECT locked.body FROM (SELECT id FROM named_job ORDER BY id COLLATE \"C\") AS wanted
+    CROSS JOIN LATERAL (SELECT {job} AS body FROM job WHERE job.id = wanted.id AND org = ANY ($2) FOR UPDATE) AS locked),
+  named_item(id) AS MATERIALIZED (
+    (SELECT card.id FROM asked CROSS JOIN LATERAL (
+      SELECT id FROM outbox WHERE outbox.confirmation = asked.id AND card IS NOT NULL OFFSET 0) AS card
+    UNION SELECT unnest($17::text[])){not_due}),
+  held_item(body) AS MATERIALIZED (
+    SELECT locked.body FROM (SELECT id FROM named_item WHERE (SELECT count(*) FROM held_job) >= 0 ORDER BY id COLLATE \"C\") AS wanted
+    CROSS JOIN LATERAL (SELECT {item} AS body FROM outbox WHERE outbox.id = wanted.id FOR UPDATE) AS locked),
+  {free}last(now) AS (SELECT (({NOW}))::text WHERE (SELECT count(*) FROM held_item) >= 0)
+  SELECT 'confirmation', body FROM asked
+  UNION ALL SELECT 'job', body FROM held_job
+  UNION ALL SELECT 'outbox', body FROM held_item{chosen}
+  UNION ALL SELECT 'vote', voice.body FROM asked
+    CROSS JOIN LATERAL (SELECT {vote} AS body FROM vote WHERE vote.confirmation = asked.id OFFSET 0) AS voice
+  UNION ALL SELECT 'delivery', card.body FROM asked
+    CROSS JOIN LATERAL (SELECT {delivery} AS body FROM delivery WHERE delivery.confirmation = asked.id OFFSET 0) AS card
+  UNION ALL SELECT 'replay', known.body FROM unnest($13::text[], $14::text[], $15::text[]) AS wanted(kind, app, press)
+    CROSS JOIN LATERAL (SELECT {replay} AS body FROM replay WHERE app_kind = wanted.kind AND app_id = wanted.app
+      AND press = wanted.press OFFSET 0) AS known
+  UNION ALL SELECT 'clock', now FROM last",
+        beginning = beginning(choosing),
+        confirmation = ConfirmationRow::POSTGRES,
+        job = JobRow::POSTGRES,
+        item = OutboxRow::POSTGRES,
         vote = VoteRow::POSTGRES,
         delivery = DeliveryRow::POSTGRES,
         replay = ReplayMemory::POSTGRES,
     )
-});
+}
 
 type Rows = Vec<(Kind, String)>;
 
@@ -83,9 +136,13 @@ pub(super) async fn load(
 ) -> Result<Loaded, Fault> {
     /// How often rows that make no sense are passed over before the batch is served with what is left.
     const ROUNDS: usize = 3;
+    let keys = Keys::of(touches);
     let mut round = 1;
     loop {
-        let Gathered { loaded, spoiled: new } = load_once(connection, touches, offset, spoiled).await?;
+        let mut rows = Rows::new();
+        let orgs = lock_heads(connection, &keys, offset, spoiled, &mut rows).await?;
+        let (now, due) = lock_rows(connection, &keys, offset, &orgs, spoiled, &mut rows).await?;
+        let Gathered { loaded, spoiled: new } = gather(touches, now, &rows, &due)?;
         if new.is_empty() || round == ROUNDS {
             return Ok(loaded);
         }
@@ -94,142 +151,67 @@ pub(super) async fn load(
     }
 }
 
-async fn load_once(
+/// Locks the chain heads in order of organisation, starting the chains that have none. Whose heads are locked is the answer.
+async fn lock_heads(
     c: &mut PgConnection,
-    touches: &Touches,
+    keys: &Keys,
     offset: i64,
     spoiled: &[String],
-) -> Result<Gathered, Fault> {
-    let mut rows = Rows::new();
-    let before = now(c, touches, offset).await?;
-    let mut found = find(c, touches, before, spoiled).await?;
-    lock_heads(c, &found.orgs, &mut rows).await?;
-    // What is looked up by more than an id may have come up while the locks were waited for.
-    if chooses(touches) || !touches.calls.is_empty() || !touches.twins.is_empty() {
-        let locked = std::mem::take(&mut found.orgs);
-        let since = now(c, touches, offset).await?;
-        found = find(c, touches, since, spoiled).await?;
-        found.keep_only(&locked);
+    rows: &mut Rows,
+) -> Result<Vec<String>, Fault> {
+    let statement = LOCK_HEADS[usize::from(keys.choosing())].as_str();
+    let (orgs, heads) = heads_of(c, keys.ask(statement, offset, &keys.orgs, spoiled)).await?;
+    if orgs.len() == heads.len() {
+        rows.extend(heads);
+        return Ok(orgs);
     }
-    let now = lock_rows(c, touches, &found, offset, &mut rows).await?;
-    Ok(gather(touches, now, &rows, &found.due)?)
-}
-
-/// Before the locks the clock only helps to choose.
-async fn now(c: &mut PgConnection, touches: &Touches, offset: i64) -> Result<UtcMillis, Fault> {
-    if !chooses(touches) {
-        return Ok(UtcMillis(0));
-    }
-    let now = sqlx::query_scalar(NOW).bind(offset).fetch_one(c).await;
-    now.map(UtcMillis).map_err(|error| fault(&error))
-}
-
-/// Locks the chain heads in order of organisation, starting the chains that have none.
-async fn lock_heads(c: &mut PgConnection, orgs: &BTreeSet<String>, rows: &mut Rows) -> Result<(), Fault> {
-    if orgs.is_empty() {
-        return Ok(());
-    }
-    let orgs: Vec<&str> = orgs.iter().map(String::as_str).collect();
-    let mut heads = take(
-        sqlx::query_as(HEADS.as_str())
-            .bind(&orgs)
-            .fetch_all(&mut *c)
-            .await,
-    )?;
-    if heads.len() < orgs.len() {
-        let started = sqlx::query(START_CHAINS)
-            .bind(&orgs)
-            .bind(GENESIS)
-            .execute(&mut *c)
-            .await;
-        started.map_err(|error| fault(&error))?;
-        heads = take(
-            sqlx::query_as(HEADS.as_str())
-                .bind(&orgs)
-                .fetch_all(&mut *c)
-                .await,
-        )?;
+    let start = sqlx::query(START_CHAINS).bind(&orgs).bind(GENESIS);
+    start.execute(&mut *c).await.map_err(|error| fault(&error))?;
+    // Of these organisations only: what came up meanwhile is served next time.
+    let no_keys = Keys::default();
+    let (started, heads) = heads_of(c, no_keys.ask(&LOCK_HEADS[0], offset, &orgs, &[])).await?;
+    if started.len() != heads.len() {
+        return Err(odd("a chain that does not start"));
     }
     rows.extend(heads);
-    Ok(())
+    Ok(started)
 }
 
-/// Locks requests, jobs and outbox rows in this order, then reads what hangs on them, and the clock.
+/// The organisations that were met, and their heads as far as there are some.
+async fn heads_of(c: &mut PgConnection, met: Ask<'_>) -> Result<(Vec<String>, Rows), Fault> {
+    let found = met.fetch_all(c).await.map_err(|error| fault(&error))?;
+    let (orgs, heads): (Vec<_>, Vec<_>) = found.into_iter().partition(|(word, _)| word == "org");
+    let heads = heads.into_iter().map(|(_, body)| (Kind::Head, body));
+    Ok((orgs.into_iter().map(|(_, org)| org).collect(), heads.collect()))
+}
+
+/// Locks requests, jobs and outbox rows of these organisations, reads what hangs on them, and then the clock.
 async fn lock_rows(
     c: &mut PgConnection,
-    touches: &Touches,
-    found: &Found,
+    keys: &Keys,
     offset: i64,
+    orgs: &[String],
+    spoiled: &[String],
     rows: &mut Rows,
-) -> Result<UtcMillis, Fault> {
-    let requests: Vec<&str> = found.confirmations.iter().map(String::as_str).collect();
-    if !requests.is_empty() {
-        rows.extend(take(
-            sqlx::query_as(CONFIRMATIONS.as_str())
-                .bind(&requests)
-                .fetch_all(&mut *c)
-                .await,
-        )?);
-    }
-    let chosen: BTreeSet<&str> = found.due.runnable.iter().map(String::as_str).collect();
-    let (free, named): (Vec<&str>, Vec<&str>) = found
-        .jobs
-        .iter()
-        .map(String::as_str)
-        .partition(|id| chosen.contains(id));
-    for (statement, ids) in [(&JOBS, named), (&FREE_JOBS, free)] {
-        if !ids.is_empty() {
-            rows.extend(take(
-                sqlx::query_as(statement.as_str())
-                    .bind(&ids)
-                    .fetch_all(&mut *c)
-                    .await,
-            )?);
+) -> Result<(UtcMillis, Due), Fault> {
+    let statement = LOCK_ROWS[usize::from(keys.choosing())].as_str();
+    let found = keys.ask(statement, offset, orgs, spoiled).fetch_all(c).await;
+    let (mut now, mut due) = (None, Due::default());
+    for (word, body) in found.map_err(|error| fault(&error))? {
+        match word.as_str() {
+            "clock" => now = body.parse().ok(),
+            "due_confirmation" => due.confirmations.push(body),
+            "due_outbox" => due.outbox.push(body),
+            "runnable_job" => due.runnable.push(body),
+            "stranded_job" => due.stranded.push(body),
+            word => {
+                let kind = Kind::parse(word).ok_or_else(|| odd("an unknown kind of row"))?;
+                rows.push((kind, body));
+            }
         }
     }
-    let chosen: BTreeSet<&str> = found.due.outbox.iter().map(String::as_str).collect();
-    let (free, named): (Vec<&str>, Vec<&str>) = found
-        .outbox
-        .iter()
-        .map(String::as_str)
-        .partition(|id| chosen.contains(id));
-    if !requests.is_empty() || !named.is_empty() {
-        let cards = sqlx::query_as(CARDS.as_str())
-            .bind(&requests)
-            .bind(&named)
-            .bind(&free);
-        rows.extend(take(cards.fetch_all(&mut *c).await)?);
-    }
-    if !free.is_empty() {
-        rows.extend(take(
-            sqlx::query_as(FREE_OUTBOX.as_str())
-                .bind(&free)
-                .fetch_all(&mut *c)
-                .await,
-        )?);
-    }
-    let replays = spell(&Wanted::from(touches).replays);
-    let rest = sqlx::query_as(REST.as_str())
-        .bind(offset)
-        .bind(&requests)
-        .bind(replays);
-    let rest: Vec<(String, String)> = rest.fetch_all(c).await.map_err(|error| fault(&error))?;
-    let (clock, rest): (Vec<_>, Vec<_>) = rest.into_iter().partition(|(word, _)| word == "clock");
-    rows.extend(take(Ok(rest))?);
-    let now = clock.first().and_then(|(_, now)| now.parse().ok());
-    now.map(UtcMillis).ok_or_else(|| odd("no clock"))
-}
-
-fn take(found: Result<Vec<(String, String)>, sqlx::Error>) -> Result<Rows, Fault> {
-    let kind = |(word, body): (String, String)| {
-        let kind = Kind::parse(&word).ok_or_else(|| odd("an unknown kind of row"))?;
-        Ok((kind, body))
-    };
-    found
-        .map_err(|error| fault(&error))?
-        .into_iter()
-        .map(kind)
-        .collect()
+    now.map(|now| (UtcMillis(now), due))
+        .ok_or_else(|| odd("no clock"))
 }
 
 fn odd(what: &str) -> Fault {

@@ -20,6 +20,7 @@ mod find;
 mod hint;
 mod load;
 mod migrate;
+mod plans;
 mod pooler;
 mod read;
 mod write;
@@ -40,6 +41,7 @@ pub(super) async fn open(settings: &Settings, tasks: &Tasks) -> Result<Store, Op
     let mut connection = writing(&options).await.map_err(unusable)?;
     pooler::refuse(&mut connection, &options).await?;
     migrate::run(&mut connection, settings.migrate, settings.clock.now()).await?;
+    connection.execute(plans::BY_KEY).await.map_err(unusable)?;
     let readers = PgPoolOptions::new()
         .max_connections(settings.readers)
         .acquire_timeout(PATIENCE)

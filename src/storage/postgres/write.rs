@@ -1,17 +1,18 @@
-//! Writing the difference: one statement for each list that is not empty, each over one JSON array.
+//! Writing the difference: one statement with a part for each list that is not empty, each over one JSON array.
 
 use std::sync::LazyLock;
 
+use sqlx::AssertSqlSafe;
 use sqlx::postgres::PgConnection;
 
 use super::fault;
-use crate::storage::Changes;
 use crate::storage::batch::Fault;
-use crate::storage::difference::{Step, puts};
+use crate::storage::difference::{Put, Step, puts};
 use crate::storage::rows::log::{EventRow, HeadRow, ReplayMemory};
 use crate::storage::rows::request::{ConfirmationRow, DeliveryRow, VoteRow};
 use crate::storage::rows::work::{JobRow, OutboxRow};
 use crate::storage::sql::{HEAD_MOVES, OUTBOX_REPLACES};
+use crate::storage::{Changes, StoreError};
 
 /// The one UPDATE of a request. What leaves `pending` leaves it here, under the bound that its new state needs; anything else
 /// keeps its status. `$2` is the clock of the batch.
@@ -48,23 +49,61 @@ static PUT_OUTBOX: LazyLock<String> =
     LazyLock::new(|| format!("{} {OUTBOX_REPLACES}", OutboxRow::POSTGRES_INSERT));
 static MOVE_HEADS: LazyLock<String> = LazyLock::new(|| format!("{} {HEAD_MOVES}", HeadRow::POSTGRES_INSERT));
 
-/// Writes everything.
-pub(super) async fn write(connection: &mut PgConnection, changes: &Changes) -> Result<(), Fault> {
-    for put in puts(changes) {
-        let mut query = sqlx::query(statement(put.step)).bind(put.set.as_str());
-        if put.step.judges() {
-            query = query.bind(changes.now.0);
-        }
-        let done = query
-            .execute(&mut *connection)
-            .await
-            .map_err(|error| fault(&error))?;
-        put.check(done.rows_affected())?;
+/// The end that every step of the statement has: what it reached is counted.
+const REACHED: &str = "RETURNING 1";
+
+/// Writes everything: one statement, in which every step is a part of its own. The steps touch different rows, so none needs to
+/// see what another did; what refers to each other is checked by the database when all of it is done. The answer is how many rows
+/// were written.
+pub(super) async fn write(connection: &mut PgConnection, changes: &Changes) -> Result<u64, Fault> {
+    let puts = puts(changes);
+    // Text of ours alone, and one of few: the driver keeps each combination prepared.
+    let mut query = sqlx::query_scalar(AssertSqlSafe(statement(&puts))).bind(changes.now.0);
+    for step in Step::ALL {
+        let put = puts.iter().find(|put| put.step == step);
+        query = query.bind(put.map(|put| put.set.as_str()));
     }
-    Ok(())
+    let reached: Vec<i64> = query.fetch_one(connection).await.map_err(|error| fault(&error))?;
+    if reached.len() != puts.len() {
+        let unheard = "the database did not answer every step once".to_owned();
+        return Err(Fault::Refused(StoreError::Database(unheard)));
+    }
+    let mut written = 0;
+    for (put, reached) in puts.iter().zip(reached) {
+        let reached = u64::try_from(reached).unwrap_or(0);
+        put.check(reached)?;
+        written += reached;
+    }
+    Ok(written)
 }
 
-fn statement(step: Step) -> &'static str {
+/// The steps that have a set, as one statement that answers how many rows each of them reached.
+fn statement(puts: &[Put]) -> String {
+    let name = |put: &Put| format!("step_{}", put.step as usize);
+    let parts: Vec<String> = puts
+        .iter()
+        .map(|put| format!("{} AS ({})", name(put), PARTS[put.step as usize]))
+        .collect();
+    let counts: Vec<String> = puts
+        .iter()
+        .map(|put| format!("(SELECT count(*) FROM {})", name(put)))
+        .collect();
+    format!("WITH {} SELECT ARRAY[{}]", parts.join(",\n"), counts.join(", "))
+}
+
+/// The steps, each over a parameter of its own: `$1` is the clock, the set of a step stands at its place after it.
+static PARTS: LazyLock<[String; Step::ALL.len()]> = LazyLock::new(|| {
+    Step::ALL.map(|step| {
+        let set = format!("${}", step as usize + 2);
+        let part = part(step)
+            .replace("$2", "$now")
+            .replace("$1", &set)
+            .replace("$now", "$1");
+        format!("{part} {REACHED}")
+    })
+});
+
+fn part(step: Step) -> &'static str {
     match step {
         Step::InsertJobs => JobRow::POSTGRES_INSERT,
         Step::InsertConfirmations => ConfirmationRow::POSTGRES_INSERT,

@@ -1,5 +1,6 @@
 //! The one connection of this process that writes.
 
+use std::sync::LazyLock;
 use std::time::Duration;
 
 use sqlx::postgres::{PgConnectOptions, PgConnection};
@@ -7,13 +8,18 @@ use sqlx::{Connection as _, Executor as _};
 
 use super::hint::Hints;
 use super::load::{self, NOW};
+use super::plans::{self, Plans};
 use super::{failed, fault, silent, write, writing};
 use crate::storage::batch::{Engine, Fault};
 use crate::storage::{Changes, ClockOffset, Loaded, StoreError, Touches, Wake};
 
-/// Accepted callbacks forgotten in one bite; `$1` is the clock.
-const FORGET: &str = "DELETE FROM replay WHERE (app_kind, app_id, press) IN (
-  SELECT app_kind, app_id, press FROM replay WHERE forget_at <= $1 ORDER BY forget_at LIMIT 500 FOR UPDATE SKIP LOCKED)";
+/// Accepted callbacks forgotten in one bite.
+static FORGET: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        "DELETE FROM replay WHERE (app_kind, app_id, press) IN (
+           SELECT app_kind, app_id, press FROM replay WHERE forget_at <= ({NOW}) ORDER BY forget_at LIMIT 500 FOR UPDATE SKIP LOCKED)"
+    )
+});
 /// Between two attempts to connect: doubled up to the longest, so that a server that is down is not hammered.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
@@ -29,6 +35,7 @@ pub(super) struct PostgresWriter {
     pause: Duration,
     /// How long one step may take.
     patience: Duration,
+    plans: Plans,
     /// Rows that make no sense; they are not chosen again.
     spoiled: Vec<String>,
 }
@@ -38,6 +45,12 @@ async fn within<T>(patience: Duration, step: impl Future<Output = Result<T, Faul
     tokio::time::timeout(patience, step)
         .await
         .unwrap_or_else(|_| Err(Fault::Lost(silent())))
+}
+
+async fn fresh(options: &PgConnectOptions) -> Result<PgConnection, sqlx::Error> {
+    let mut connection = writing(options).await?;
+    connection.execute(plans::BY_KEY).await?;
+    Ok(connection)
 }
 
 impl PostgresWriter {
@@ -55,6 +68,7 @@ impl PostgresWriter {
             hints,
             pause: FIRST_PAUSE,
             patience,
+            plans: Plans::fresh(),
             spoiled: Vec::new(),
         }
     }
@@ -80,7 +94,8 @@ impl PostgresWriter {
 
 impl Engine for PostgresWriter {
     async fn begin(&mut self, touches: &Touches) -> Result<Loaded, Fault> {
-        self.order("BEGIN").await?;
+        let begin = self.plans.begin();
+        self.order(begin).await?;
         let (offset, patience) = (self.offset.get(), self.patience);
         let mut spoiled = std::mem::take(&mut self.spoiled);
         let loaded = match self.connection() {
@@ -92,7 +107,9 @@ impl Engine for PostgresWriter {
     }
 
     async fn write(&mut self, changes: &Changes) -> Result<(), Fault> {
-        within(self.patience, write::write(self.connection()?, changes)).await
+        let written = within(self.patience, write::write(self.connection()?, changes)).await?;
+        self.plans.wrote(written);
+        Ok(())
     }
 
     async fn commit(&mut self) -> Result<(), Fault> {
@@ -111,9 +128,10 @@ impl Engine for PostgresWriter {
         let mut attempts = ATTEMPTS;
         loop {
             attempts -= 1;
-            match writing(&self.options).await {
+            match fresh(&self.options).await {
                 Ok(fresh) => {
                     self.connection = Some(fresh);
+                    self.plans = Plans::fresh();
                     self.pause = FIRST_PAUSE;
                     return Ok(());
                 }
@@ -125,15 +143,14 @@ impl Engine for PostgresWriter {
     }
 
     async fn tidy(&mut self) -> Result<(), Fault> {
+        self.plans.paused();
         let (offset, patience) = (self.offset.get(), self.patience);
         let connection = self.connection()?;
         let tidied = async {
-            let now = sqlx::query_scalar(NOW)
+            let done = sqlx::query(FORGET.as_str())
                 .bind(offset)
-                .fetch_one(&mut *connection)
+                .execute(connection)
                 .await;
-            let now: i64 = now.map_err(|error| fault(&error))?;
-            let done = sqlx::query(FORGET).bind(now).execute(connection).await;
             done.map(drop).map_err(|error| fault(&error))
         };
         within(patience, tidied).await
