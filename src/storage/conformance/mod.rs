@@ -25,6 +25,7 @@ use crate::job::{Job, JobState};
 use crate::lifecycle::Tasks;
 
 mod fault;
+mod growth;
 mod log;
 mod model;
 mod pages;
