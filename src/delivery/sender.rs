@@ -26,6 +26,8 @@ const POLL: Duration = Duration::from_secs(1);
 /// After a claim that found nothing to send, whoever wakes it: under a burst, putting cards off must not take the writer from
 /// the decisions.
 const REST: Duration = Duration::from_millis(20);
+/// The longest such rest, while no channel has room: a private notice needs none.
+const LONGEST_REST: Duration = Duration::from_millis(200);
 
 /// See the module.
 pub struct Sender {
@@ -60,6 +62,14 @@ impl Bucket {
                 .min(self.pace.burst.max(1));
             self.filled_at = now;
         }
+    }
+
+    /// How long nothing more may be sent.
+    fn full(&self, now: UtcMillis) -> Duration {
+        if self.free > 0 {
+            return Duration::ZERO;
+        }
+        self.pace.every.saturating_sub(now.since(self.filled_at))
     }
 }
 
@@ -130,7 +140,7 @@ impl Sender {
             }
             let rest = match self.store.run(self.claim()).await {
                 // Due, but nothing to be had: the channels are full, or other processes are at it.
-                Ok(claimed) if claimed.is_empty() => REST,
+                Ok(claimed) if claimed.is_empty() => self.rest(),
                 Ok(claimed) => {
                     for one in claimed {
                         // Before the next claim: what is taken must not be counted as free once more.
@@ -160,6 +170,14 @@ impl Sender {
             Ok(Some(at)) => at.since(self.clock.now()).min(POLL),
             _ => POLL,
         }
+    }
+
+    /// How long the first of the channels will be full.
+    fn rest(&self) -> Duration {
+        let now = self.clock.now();
+        let pace = self.pace.lock().unwrap_or_else(PoisonError::into_inner);
+        let full = pace.values().map(|bucket| bucket.full(now)).min();
+        full.unwrap_or(REST).clamp(REST, LONGEST_REST)
     }
 
     fn claim(&self) -> Claim {
@@ -293,5 +311,28 @@ const fn word(sent: &Sent) -> &'static str {
         Sent::Edited { .. } => "edited",
         Sent::Told => "told",
         Sent::TellFailed(_) => "not told",
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_channel_without_room_tells_when_it_will_have_some() {
+        let pace = Pace {
+            burst: 2,
+            every: Duration::from_millis(500),
+        };
+        let bucket = |free| Bucket {
+            pace,
+            free,
+            filled_at: UtcMillis(1_000),
+        };
+        assert_eq!(bucket(1).full(UtcMillis(1_000)), Duration::ZERO);
+        assert_eq!(bucket(0).full(UtcMillis(1_100)), Duration::from_millis(400));
+        assert_eq!(bucket(0).full(UtcMillis(1_700)), Duration::ZERO);
+        // A clock that went back must not make anybody wait longer than a card takes.
+        assert_eq!(bucket(0).full(UtcMillis(0)), Duration::from_millis(500));
     }
 }

@@ -12,7 +12,10 @@ const LOOKS: &str = "SELECT idx_scan FROM pg_stat_user_indexes WHERE indexrelnam
 async fn plans_for_empty_tables_do_not_outlive_them() {
     let place = Place::postgres().await;
     // To the planner every index on an empty table is as good as its primary key, also one that must be read from end to end.
-    for order in ["VACUUM ANALYZE", "ALTER TABLE confirmation SET (autovacuum_enabled = off)"] {
+    for order in [
+        "VACUUM ANALYZE",
+        "ALTER TABLE confirmation SET (autovacuum_enabled = off)",
+    ] {
         let done = place.by_the_back_door(order).await;
         done.expect("statistics of nothing");
     }

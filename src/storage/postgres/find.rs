@@ -9,7 +9,6 @@ use sqlx::query::QueryAs;
 
 use super::load::NOW;
 use crate::storage::Touches;
-use crate::storage::gather::chooses;
 use crate::storage::rows::Text;
 use crate::storage::wanted::Wanted;
 
@@ -86,8 +85,8 @@ pub(super) struct Keys {
     calls: [Vec<String>; 4],
     twins: [Vec<String>; 4],
     replays: [Vec<String>; 3],
-    /// `None` when the store chooses nothing.
-    limits: Option<[i64; 4]>,
+    /// How many the store chooses of each list.
+    limits: [i64; 4],
 }
 
 impl Keys {
@@ -107,14 +106,14 @@ impl Keys {
             calls: columns(std::mem::take(&mut wanted.calls)),
             twins: columns(std::mem::take(&mut wanted.twins)),
             replays: columns(std::mem::take(&mut wanted.replays)),
-            limits: chooses(touches).then(|| limits.map(|limit| i64::try_from(limit).unwrap_or(i64::MAX))),
+            limits: limits.map(|limit| i64::try_from(limit).unwrap_or(i64::MAX)),
             wanted,
         }
     }
 
     /// Whether the store chooses rows, so that the other text of a statement is needed.
     pub(super) const fn choosing(&self) -> bool {
-        self.limits.is_some()
+        !matches!(self.limits, [0, 0, 0, 0])
     }
 
     /// The statement with its parameters: `$1` moves the clock, `$2` are organisations, then the keys.
@@ -137,11 +136,10 @@ impl Keys {
             query = query.bind(column);
         }
         query = query.bind(&self.wanted.jobs).bind(&self.wanted.outbox);
-        if let Some(limits) = self.limits {
-            query = query.bind(spoiled);
-            for limit in limits {
-                query = query.bind(limit);
-            }
+        // Bound also where the text does not name them, so that a parameter has one number everywhere.
+        query = query.bind(spoiled);
+        for limit in self.limits {
+            query = query.bind(limit);
         }
         query
     }
