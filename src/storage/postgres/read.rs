@@ -16,11 +16,16 @@ use crate::storage::rows::request::{ConfirmationRow, DeliveryRow, VoteRow};
 use crate::storage::rows::work::JobRow;
 use crate::storage::{ClockOffset, StoreError};
 
+/// Each look is a subquery of its own for one request, so that it goes from key to key over an index however small the tables were
+/// when it was planned.
 static DOSSIERS: LazyLock<String> = LazyLock::new(|| {
     format!(
-        "::json)) SELECT 'confirmation', {confirmation} FROM confirmation WHERE id IN (SELECT id FROM request)
-         UNION ALL SELECT 'vote', {vote} FROM vote WHERE confirmation IN (SELECT id FROM request)
-         UNION ALL SELECT 'delivery', {delivery} FROM delivery WHERE confirmation IN (SELECT id FROM request)",
+        "::json)) SELECT 'confirmation', met.body FROM request
+           CROSS JOIN LATERAL (SELECT {confirmation} AS body FROM confirmation WHERE confirmation.id = request.id OFFSET 0) AS met
+         UNION ALL SELECT 'vote', met.body FROM request
+           CROSS JOIN LATERAL (SELECT {vote} AS body FROM vote WHERE vote.confirmation = request.id OFFSET 0) AS met
+         UNION ALL SELECT 'delivery', met.body FROM request
+           CROSS JOIN LATERAL (SELECT {delivery} AS body FROM delivery WHERE delivery.confirmation = request.id OFFSET 0) AS met",
         confirmation = ConfirmationRow::POSTGRES,
         vote = VoteRow::POSTGRES,
         delivery = DeliveryRow::POSTGRES,
@@ -59,7 +64,7 @@ impl Ask for Postgreses {
     const HEAD: &'static str = HeadRow::POSTGRES;
 
     fn dossiers() -> (&'static str, &'static str) {
-        let before = "WITH request(id) AS MATERIALIZED (SELECT json_array_elements_text(";
+        let before = "WITH request(id) AS MATERIALIZED (SELECT DISTINCT json_array_elements_text(";
         (before, DOSSIERS.as_str())
     }
 
