@@ -19,6 +19,7 @@ mod config;
 mod demo;
 mod doctor;
 mod gate;
+mod import;
 mod job;
 mod migrate;
 mod pending;
@@ -110,6 +111,11 @@ enum Command {
         after_help = "Examples:\n  gatepost audit list --kind vote.cast\n  gatepost audit verify\n  gatepost audit export > audit.jsonl"
     )]
     Audit(audit::AuditArgs),
+    /// Print the entries of `agent.tools` that a description of an API leads to
+    #[command(
+        after_help = "Examples:\n  gatepost import openapi shop.yaml --name shop\n  gatepost import openapi shop.json --name shop --include 'list*' --include getOrder --base-url https://shop.example/v1"
+    )]
+    Import(import::ImportArgs),
     /// Bring the database up to date
     #[command(after_help = "Examples:\n  gatepost migrate --config /etc/gatepost.yaml")]
     Migrate(ConfigArgs),
@@ -156,6 +162,7 @@ async fn run(Cli { command, json }: Cli) -> ExitCode {
         Command::Reject(args) => approve::reject(args, json).await,
         Command::Job(args) => job::run(args, json).await,
         Command::Audit(args) => audit::run(args, json).await,
+        Command::Import(args) => import::run(args, json),
         Command::Migrate(args) => migrate::run(&args, json).await,
         Command::Bench(args) => bench::run(&args, json).await,
         Command::Openapi => {

@@ -2,16 +2,18 @@
 //!
 //! Pieces themselves are read by the agent room.
 
-use std::{collections::BTreeMap, path::PathBuf, time::Duration};
+use std::{path::PathBuf, time::Duration};
 
 use url::Url;
 
+pub use super::http_tool::{ArgPath, Body, HttpTool, Place, Placed, ToolMethod};
+
 use super::{
-    address::is_loopback,
     child::{ChildConfig, decode_timeout},
     context::Complaint,
     mcp::McpServer,
     node::{MapReader, Reader},
+    openapi,
     problem::ProblemKind,
     secret::Secret,
 };
@@ -70,51 +72,10 @@ pub struct ToolHead {
     pub idempotent: bool,
     /// How long one call may take.
     pub timeout: Duration,
+    /// The most bytes kept of what one call answers.
+    pub output_limit: usize,
 }
 
-/// Where a call is sent.
-#[derive(Debug, Clone)]
-pub struct HttpTool {
-    /// The method.
-    pub method: ToolMethod,
-    /// The address.
-    pub url: Url,
-    /// Headers beside ours, such as the tool's own authorisation.
-    pub headers: BTreeMap<String, Secret>,
-}
-
-/// The methods that carry a body.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
-pub enum ToolMethod {
-    /// POST.
-    #[default]
-    Post,
-    /// PUT.
-    Put,
-    /// PATCH.
-    Patch,
-    /// DELETE.
-    Delete,
-}
-
-impl ToolMethod {
-    /// The method as it stands in a request.
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Post => "POST",
-            Self::Put => "PUT",
-            Self::Patch => "PATCH",
-            Self::Delete => "DELETE",
-        }
-    }
-}
-
-const METHODS: [(&str, ToolMethod); 4] = [
-    ("POST", ToolMethod::Post),
-    ("PUT", ToolMethod::Put),
-    ("PATCH", ToolMethod::Patch),
-    ("DELETE", ToolMethod::Delete),
-];
 const CONTROL_FLOW: [&str; 6] = [
     "complete",
     "transition",
@@ -125,6 +86,9 @@ const CONTROL_FLOW: [&str; 6] = [
 ];
 /// How long one call of a tool may take where its entry does not say.
 pub(super) const TOOL_TIMEOUT: Duration = Duration::from_mins(1);
+/// The bytes kept of an answer unless a tool says otherwise, and the most that it can say.
+pub const OUTPUT_LIMIT: usize = 256 * 1024;
+const MOST_OUTPUT: i64 = 16 * 1024 * 1024;
 const CONTEXT: u32 = 100_000;
 const MODEL_TIMEOUT: Duration = Duration::from_mins(5);
 
@@ -186,21 +150,35 @@ impl ToolConfig {
 fn decode_tools(reader: &Reader<'_>) -> Option<Vec<ToolConfig>> {
     let mut tools: Vec<ToolConfig> = Vec::new();
     for item in reader.list()? {
-        let Some(tool) = decode_tool(&item) else { continue };
-        let name = tool.name();
-        if tools.iter().any(|other| other.name() == name) {
-            item.complain(
-                Complaint::new(ProblemKind::Conflict, format!("a second tool named `{name}`"))
-                    .remedy("give each tool its own name"),
-            );
+        for tool in decode_item(&item) {
+            let name = tool.name();
+            if tools.iter().any(|other| other.name() == name) {
+                item.complain(
+                    Complaint::new(ProblemKind::Conflict, format!("a second tool named `{name}`"))
+                        .remedy("give each tool its own name"),
+                );
+            }
+            tools.push(tool);
         }
-        tools.push(tool);
     }
     Some(tools)
 }
 
-fn decode_tool(reader: &Reader<'_>) -> Option<ToolConfig> {
-    let mut map = reader.map()?;
+/// An item is one tool, one server of tools, or a document whose operations are tools.
+fn decode_item(item: &Reader<'_>) -> Vec<ToolConfig> {
+    let Some(mut map) = item.map() else {
+        return Vec::new();
+    };
+    if map.has("openapi") {
+        let entry = map.required("openapi");
+        map.finish();
+        let tools = entry.and_then(|entry| openapi::entry::decode(&entry));
+        return tools.unwrap_or_default();
+    }
+    decode_tool(item, map).into_iter().collect()
+}
+
+fn decode_tool(reader: &Reader<'_>, mut map: MapReader<'_>) -> Option<ToolConfig> {
     if map.has("mcp") {
         let server = McpServer::decode(&mut map);
         map.finish();
@@ -210,7 +188,7 @@ fn decode_tool(reader: &Reader<'_>) -> Option<ToolConfig> {
         reader.complain(
             Complaint::new(
                 ProblemKind::MissingKey,
-                "the tool has not exactly one of `http`, `command` and `mcp`",
+                "the tool has not exactly one of `http`, `command`, `mcp` and `openapi`",
             )
             .remedy("say how the tool is called, in one way"),
         );
@@ -218,7 +196,7 @@ fn decode_tool(reader: &Reader<'_>) -> Option<ToolConfig> {
     }
     let head = decode_head(&mut map);
     let tool = if map.has("http") {
-        let http = map.required("http").and_then(|http| decode_http(&http));
+        let http = map.required("http").and_then(|http| HttpTool::decode(&http));
         head.zip(http).map(|(head, http)| ToolConfig::Http(head, http))
     } else {
         let child = ChildConfig::decode(&mut map);
@@ -246,6 +224,7 @@ fn decode_head(map: &mut MapReader<'_>) -> Option<ToolHead> {
     let requires_confirmation = decode_flag(map, "requires_confirmation");
     let idempotent = decode_flag(map, "idempotent");
     let timeout = decode_tool_timeout(map);
+    let output_limit = decode_output_limit(map);
     Some(ToolHead {
         name: name?,
         description: description?,
@@ -253,6 +232,7 @@ fn decode_head(map: &mut MapReader<'_>) -> Option<ToolHead> {
         requires_confirmation: requires_confirmation?,
         idempotent: idempotent?,
         timeout: timeout?,
+        output_limit: output_limit?,
     })
 }
 
@@ -274,85 +254,23 @@ fn decode_tool_name(reader: &Reader<'_>) -> Option<String> {
     Some(name)
 }
 
-fn decode_http(reader: &Reader<'_>) -> Option<HttpTool> {
-    let mut map = reader.map()?;
-    let method = map
-        .optional("method")
-        .map_or(Some(ToolMethod::Post), |method| method.choice(&METHODS));
-    let url_reader = map.required("url");
-    let url = url_reader.as_ref().and_then(|url| url.url(true));
-    let headers = map
-        .optional("headers")
-        .map_or_else(|| Some(BTreeMap::new()), |headers| decode_headers(&headers));
-    map.finish();
-    if let (Some(reader), Some(url)) = (&url_reader, &url)
-        && url.scheme() == "http"
-        && !is_loopback(url)
-    {
-        reader.warn(
-            "plain http to another machine: the approved arguments could be read or changed on the way",
-        );
-    }
-    Some(HttpTool {
-        method: method?,
-        url: url?,
-        headers: headers?,
-    })
-}
-
-pub(super) fn decode_headers(reader: &Reader<'_>) -> Option<BTreeMap<String, Secret>> {
-    const OURS: [&str; 5] = [
-        "idempotency-key",
-        "content-type",
-        "content-length",
-        "host",
-        "transfer-encoding",
-    ];
-    let mut headers = BTreeMap::new();
-    for (name, value) in reader.names()? {
-        let lower = name.to_ascii_lowercase();
-        let token = !name.is_empty()
-            && name
-                .chars()
-                .all(|c| c.is_ascii_alphanumeric() || matches!(c, '-' | '_'));
-        if !token || OURS.contains(&lower.as_str()) {
-            value.complain(
-                Complaint::new(ProblemKind::BadValue, "found what cannot be a header of a tool")
-                    .accepted("a header's name other than those that Gatepost sets itself")
-                    .remedy(format!("remove it; Gatepost sets {}", OURS.join(", "))),
-            );
-            continue;
-        }
-        let secret = value.secret()?;
-        if !secret
-            .expose()
-            .bytes()
-            .all(|byte| byte == b' ' || byte.is_ascii_graphic())
-        {
-            value.complain(
-                Complaint::new(ProblemKind::BadSecret, "the value cannot be sent in a header")
-                    .remedy("use visible ASCII characters"),
-            );
-            continue;
-        }
-        if headers.insert(lower, secret).is_some() {
-            value.complain(
-                Complaint::new(
-                    ProblemKind::Conflict,
-                    "a header that differs only in case from another",
-                )
-                .remedy("keep one of the two"),
-            );
-        }
-    }
-    Some(headers)
-}
-
 fn decode_flag(map: &mut MapReader<'_>, key: &'static str) -> Option<bool> {
     map.optional(key).map_or(Some(false), |flag| flag.boolean())
 }
 
-fn decode_tool_timeout(map: &mut MapReader<'_>) -> Option<Duration> {
+pub(super) fn decode_tool_timeout(map: &mut MapReader<'_>) -> Option<Duration> {
     map.optional("timeout")
         .map_or(Some(TOOL_TIMEOUT), |timeout| decode_timeout(&timeout))
+}
+
+/// How many bytes are kept of what a tool answers: a number of bytes.
+pub(super) fn decode_output_limit(map: &mut MapReader<'_>) -> Option<usize> {
+    let limit = map
+        .optional("output_limit")
+        .map_or(Some(None), |limit| limit.integer(1_024, MOST_OUTPUT).map(Some))?;
+    Some(
+        limit
+            .and_then(|limit| usize::try_from(limit).ok())
+            .unwrap_or(OUTPUT_LIMIT),
+    )
 }

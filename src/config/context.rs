@@ -129,6 +129,11 @@ impl<'a> Context<'a> {
         self.problems.borrow_mut().push(complaint.at(&self.file, at, key));
     }
 
+    /// Takes over problems of a file that this one names.
+    pub(super) fn pass_on(&self, problems: Vec<Problem>) {
+        self.problems.borrow_mut().extend(problems);
+    }
+
     /// Writes a warning down.
     pub fn warn(&self, at: Option<Location>, key: &str, message: impl Into<String>) {
         let warning = Warning {

@@ -5,10 +5,11 @@ use std::{collections::BTreeMap, time::Duration};
 use url::Url;
 
 use super::{
-    agent::{TOOL_TIMEOUT, decode_headers},
+    agent::TOOL_TIMEOUT,
     child::{ChildConfig, decode_timeout},
     context::Complaint,
     hook::decode_globs,
+    http_tool::decode_headers,
     node::{MapReader, Reader},
     problem::ProblemKind,
     secret::Secret,

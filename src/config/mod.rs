@@ -20,10 +20,12 @@ pub mod child;
 pub mod context;
 pub mod duration;
 pub mod hook;
+pub mod http_tool;
 pub mod job;
 pub mod mcp;
 mod nearest;
 pub mod node;
+pub mod openapi;
 pub mod operator;
 mod policy;
 pub mod problem;
@@ -36,6 +38,7 @@ pub mod server_key;
 pub mod shown;
 pub mod source;
 pub mod storage;
+pub mod template;
 pub mod yaml;
 
 #[cfg(test)]
@@ -111,7 +114,7 @@ impl Config {
                     .at(&label, None, ""),
             )
         };
-        let text = read_text(path).map_err(|fault| {
+        let text = read_text(path, yaml::MAX_BYTES).map_err(|fault| {
             let remedy = match fault.kind() {
                 std::io::ErrorKind::NotFound => {
                     "name the file with --config FILE; examples/gatepost.yaml is one to start from"
@@ -272,21 +275,16 @@ impl Draft {
 }
 
 /// Reads a regular file of UTF-8 text. One byte over the bound is enough to be refused as too large later.
-fn read_text(path: &Path) -> std::io::Result<String> {
-    let limit = u64::try_from(yaml::MAX_BYTES)
-        .unwrap_or(u64::MAX)
-        .saturating_add(8);
+fn read_text(path: &Path, most: usize) -> std::io::Result<String> {
+    let limit = u64::try_from(most).unwrap_or(u64::MAX).saturating_add(8);
     if std::fs::metadata(path)?.is_dir() {
         return Err(std::io::Error::other("it is a folder"));
     }
     let mut bytes = Vec::new();
     std::fs::File::open(path)?.take(limit).read_to_end(&mut bytes)?;
     // A cut in the middle of a character must not hide that the file is too large.
-    if bytes.len() > yaml::MAX_BYTES {
-        return Err(std::io::Error::other(format!(
-            "it has more than {} bytes",
-            yaml::MAX_BYTES
-        )));
+    if bytes.len() > most {
+        return Err(std::io::Error::other(format!("it has more than {most} bytes")));
     }
     String::from_utf8(bytes)
         .map_err(|_| std::io::Error::new(std::io::ErrorKind::InvalidData, "it is not UTF-8 text"))

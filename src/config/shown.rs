@@ -4,10 +4,14 @@ use std::path::Path;
 
 /// Text of the file as it may stand in a message: short, and without characters that a terminal would act on.
 pub fn shown(text: &str) -> String {
-    const LONGEST: usize = 60;
+    shown_line(text, 60)
+}
+
+/// As [`shown`], with at most `longest` characters of the text.
+pub fn shown_line(text: &str, longest: usize) -> String {
     let mut out: String = text
         .chars()
-        .take(LONGEST)
+        .take(longest)
         .map(|c| {
             if c.is_control() || is_invisible(c) {
                 '\u{fffd}'
@@ -16,7 +20,7 @@ pub fn shown(text: &str) -> String {
             }
         })
         .collect();
-    if text.chars().nth(LONGEST).is_some() {
+    if text.chars().nth(longest).is_some() {
         out.push('…');
     }
     out

@@ -17,7 +17,7 @@ use super::{
 pub const MAX_BYTES: usize = 1 << 20;
 /// The deepest nesting of lists and mappings.
 pub const MAX_DEPTH: usize = 64;
-/// The most that a text may unfold to, aliases included: one per node and one more per 32 bytes of text.
+/// The most that a configuration may unfold to.
 const MAX_WEIGHT: usize = 100_000;
 
 /// A value and where it begins.
@@ -72,17 +72,38 @@ pub struct Fault {
     pub remedy: &'static str,
 }
 
-/// Reads one document. Faults that leave the tree usable stand beside it; without a tree there is at least one.
+/// How much of a text is read.
+#[derive(Debug, Clone, Copy)]
+pub struct Bounds {
+    /// The most bytes.
+    pub bytes: usize,
+    /// The most that it may unfold to, aliases included: one per node and one more per 32 bytes of text.
+    pub weight: usize,
+}
+
+/// The bounds of a configuration.
+const CONFIGURATION: Bounds = Bounds {
+    bytes: MAX_BYTES,
+    weight: MAX_WEIGHT,
+};
+
+/// Reads one document of the size of a configuration. Faults that leave the tree usable stand beside it; without a tree there is at least one.
 pub fn read(text: &str) -> (Option<Node>, Vec<Fault>) {
+    read_within(text, CONFIGURATION)
+}
+
+/// As [`read`], within other bounds.
+pub fn read_within(text: &str, bounds: Bounds) -> (Option<Node>, Vec<Fault>) {
     let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-    let mut builder = Builder::default();
-    if text.len() > MAX_BYTES {
+    let mut builder = Builder::within(bounds);
+    if text.len() > bounds.bytes {
         builder.fault(
             ProblemKind::TooLarge,
             START,
             format!(
-                "the file has {} bytes, more than the {MAX_BYTES} that are read",
-                text.len()
+                "the file has {} bytes, more than the {} that are read",
+                text.len(),
+                bounds.bytes
             ),
             "move long texts into files of their own",
         );
@@ -117,8 +138,8 @@ const START: Location = Location { line: 1, column: 1 };
 /// The reading cannot go on; the reason is among the faults.
 struct Stop;
 
-#[derive(Default)]
 struct Builder {
+    most: usize,
     open: Vec<Frame>,
     root: Option<Node>,
     documents: usize,
@@ -150,6 +171,18 @@ enum Pending {
 }
 
 impl Builder {
+    fn within(bounds: Bounds) -> Self {
+        Self {
+            most: bounds.weight,
+            open: Vec::new(),
+            root: None,
+            documents: 0,
+            anchors: HashMap::new(),
+            weight: 0,
+            faults: Vec::new(),
+        }
+    }
+
     fn take(&mut self, event: Event<'_>, span: Span) -> Result<(), Stop> {
         let at = Location {
             line: span.start.line().max(1),
@@ -294,13 +327,13 @@ impl Builder {
 
     fn weigh(&mut self, weight: usize, at: Location) -> Result<(), Stop> {
         self.weight = self.weight.saturating_add(weight);
-        if self.weight <= MAX_WEIGHT {
+        if self.weight <= self.most {
             return Ok(());
         }
         self.fault(
             ProblemKind::TooLarge,
             at,
-            "the text unfolds to more than can be a configuration".into(),
+            "the text unfolds to more than is read".into(),
             "use fewer aliases and entries",
         );
         Err(Stop)

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use super::{Carried, MAX_OUTPUT, as_text};
+use super::{Carried, as_text};
 use crate::child::{Ended, Heard, How, Keep, NotStarted, Overflow, Request, run};
 use crate::config::child::ChildConfig;
 
@@ -20,13 +20,14 @@ impl CommandTool {
         Self { child }
     }
 
-    pub(super) async fn carry_out(&self, args: &str, timeout: Duration) -> Carried {
+    /// Runs one child and keeps at most `limit` bytes of each of its streams.
+    pub(super) async fn carry_out(&self, args: &str, timeout: Duration, limit: usize) -> Carried {
         let request = Request {
             input: args.as_bytes(),
             limit: timeout,
             grace: GRACE,
-            out: Keep::Head(MAX_OUTPUT),
-            err: Keep::Head(MAX_OUTPUT),
+            out: Keep::Head(limit),
+            err: Keep::Head(limit),
             overflow: Overflow::Drop,
         };
         let Ended { how, out, err } = match run(&self.child, request).await {
@@ -34,19 +35,19 @@ impl CommandTool {
             Err(why) => return Carried::Failed(not_started(why)),
         };
         match how {
-            How::Exited(0) => Carried::Done(text(&out)),
+            How::Exited(0) => Carried::Done(text(&out, limit)),
             How::Exited(code) => Carried::Failed(format!(
                 "the command ended with exit code {code}\n{}",
-                said(&out, &err)
+                said(&out, &err, limit)
             )),
             How::Signalled(signal) => Carried::Failed(format!(
                 "the command was ended by signal {signal}\n{}",
-                said(&out, &err)
+                said(&out, &err, limit)
             )),
-            How::TimedOut(limit) => Carried::Failed(format!(
+            How::TimedOut(patience) => Carried::Failed(format!(
                 "the command took longer than {} ms and was ended; what it did until then is done\n{}",
-                limit.as_millis(),
-                said(&out, &err)
+                patience.as_millis(),
+                said(&out, &err, limit)
             )),
             How::TooMuch | How::Lost(_) => Carried::Unknown(format!("the command: {how}")),
         }
@@ -60,13 +61,13 @@ fn not_started(why: NotStarted) -> String {
     }
 }
 
-fn text(heard: &Heard) -> String {
-    as_text(heard.bytes(), heard.is_cut())
+fn text(heard: &Heard, limit: usize) -> String {
+    as_text(heard.bytes(), heard.is_cut().then_some(limit))
 }
 
-fn said(out: &Heard, err: &Heard) -> String {
-    let mut said = text(out);
-    let complaint = text(err);
+fn said(out: &Heard, err: &Heard, limit: usize) -> String {
+    let mut said = text(out, limit);
+    let complaint = text(err, limit);
     if !complaint.trim().is_empty() {
         said.push_str("\n[stderr]\n");
         said.push_str(&complaint);

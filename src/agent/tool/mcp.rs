@@ -7,6 +7,7 @@ use globset::{Glob, GlobSet, GlobSetBuilder};
 use serde_json::Value;
 
 use super::{Carried, Tool, Way};
+use crate::config::agent::OUTPUT_LIMIT;
 use crate::config::mcp::{McpServer, McpTerms};
 use crate::ids::PermitId;
 use crate::lifecycle::Tasks;
@@ -90,6 +91,8 @@ impl McpTools {
             requires_confirmation: self.terms.must_confirm(&definition.name),
             idempotent: self.terms.idempotent.is_match(&definition.name),
             timeout: self.server.config().timeout,
+            // The connection has a bound of its own.
+            output_limit: OUTPUT_LIMIT,
             way: Way::Mcp(McpTool {
                 server: Arc::clone(&self.server),
                 name: definition.name.clone(),

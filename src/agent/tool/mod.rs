@@ -28,8 +28,6 @@ mod tool_tests;
 
 /// The most characters of a result that the model is told.
 pub const MAX_RESULT: usize = 8_000;
-/// The most bytes kept of what a tool says, before it is cut for the model.
-pub const MAX_OUTPUT: usize = 256 * 1024;
 
 /// A tool.
 pub struct Tool {
@@ -45,12 +43,14 @@ pub struct Tool {
     pub idempotent: bool,
     /// How long one call may take.
     pub timeout: Duration,
+    /// The most bytes kept of what one call answers, before it is cut for the model.
+    pub output_limit: usize,
     way: Way,
 }
 
 /// How a tool is called.
 enum Way {
-    Http(http::HttpTool),
+    Http(Box<http::HttpTool>),
     Command(command::CommandTool),
     Mcp(mcp::McpTool),
     /// Does what a test says.
@@ -87,7 +87,9 @@ impl Toolbox {
         let mut servers = Vec::new();
         for tool in tools {
             let (head, way) = match tool {
-                ToolConfig::Http(head, to) => (head, Way::Http(http::HttpTool::new(to, http.clone()))),
+                ToolConfig::Http(head, to) => {
+                    (head, Way::Http(Box::new(http::HttpTool::new(to, http.clone()))))
+                }
                 ToolConfig::Command(head, child) => {
                     (head, Way::Command(command::CommandTool::new(child.clone())))
                 }
@@ -146,6 +148,7 @@ impl Toolbox {
                     requires_confirmation,
                     idempotent,
                     timeout: Duration::from_secs(5),
+                    output_limit: crate::config::agent::OUTPUT_LIMIT,
                     way: Way::Scripted(does),
                 };
                 (name.to_owned(), Arc::new(tool))
@@ -166,13 +169,19 @@ impl Tool {
             requires_confirmation: head.requires_confirmation,
             idempotent: head.idempotent,
             timeout: head.timeout,
+            output_limit: head.output_limit,
             way,
         }
     }
 
     /// Why the tool could not take these arguments, by its schema, in words that hold no value of theirs.
     pub(crate) fn misfit(&self, args: &Arguments) -> Option<String> {
-        fit::misfit(&self.parameters, args.json())
+        fit::misfit(&self.parameters, args.json()).or_else(|| match &self.way {
+            Way::Http(tool) => tool.misfit(args.json()),
+            Way::Command(_) | Way::Mcp(_) => None,
+            #[cfg(test)]
+            Way::Scripted(_) => None,
+        })
     }
 
     /// By what a tool is known whose server may change it at any time; `None` for one that the configuration describes.
@@ -186,8 +195,11 @@ impl Tool {
     /// Carries a call out: `args` is the canonical text of its arguments, sent as it is.
     pub async fn carry_out(&self, args: &str, permit: &PermitId) -> Carried {
         match &self.way {
-            Way::Http(tool) => tool.carry_out(args, permit, self.timeout).await,
-            Way::Command(tool) => tool.carry_out(args, self.timeout).await,
+            Way::Http(tool) => {
+                tool.carry_out(args, permit, self.timeout, self.output_limit)
+                    .await
+            }
+            Way::Command(tool) => tool.carry_out(args, self.timeout, self.output_limit).await,
             Way::Mcp(tool) => tool.carry_out(args, permit).await,
             #[cfg(test)]
             Way::Scripted(does) => does(args, permit),
@@ -205,12 +217,11 @@ pub fn told(text: &str) -> String {
     format!("{kept}\n[cut: the first {MAX_RESULT} of {whole} characters]")
 }
 
-/// Bytes of a tool as text, at most [`MAX_OUTPUT`] of them, saying when there was more.
-fn as_text(bytes: &[u8], more: bool) -> String {
+/// Bytes of a tool as text; `cut` is the limit that left some out.
+fn as_text(bytes: &[u8], cut: Option<usize>) -> String {
     let text = String::from_utf8_lossy(bytes).replace('\0', "\u{FFFD}");
-    if more {
-        format!("{text}\n[cut: only the first {MAX_OUTPUT} bytes were kept]")
-    } else {
-        text
+    match cut {
+        Some(limit) => format!("{text}\n[cut: only the first {limit} bytes were kept]"),
+        None => text,
     }
 }

@@ -13,9 +13,9 @@ use proptest::prelude::*;
 
 use super::command::CommandTool;
 use super::http::HttpTool;
-use super::{Carried, MAX_OUTPUT, MAX_RESULT, told};
+use super::{Carried, MAX_RESULT, told};
 use crate::config::Secret;
-use crate::config::agent::{self, ToolMethod};
+use crate::config::agent::{self, Body, OUTPUT_LIMIT, ToolMethod};
 use crate::config::child::ChildConfig;
 use crate::ids::{PermitId, SeededIds};
 use crate::job::fixture::Folder;
@@ -39,7 +39,7 @@ fn shell(script: &str, env: &[(&str, &str)]) -> CommandTool {
 
 async fn run(script: &str) -> Carried {
     shell(script, &[])
-        .carry_out("{\"a\":1}", Duration::from_secs(20))
+        .carry_out("{\"a\":1}", Duration::from_secs(20), OUTPUT_LIMIT)
         .await
 }
 
@@ -47,7 +47,7 @@ async fn run(script: &str) -> Carried {
 async fn a_command_gets_its_arguments_on_stdin_and_only_the_listed_environment() {
     assert_eq!(run("cat").await, Carried::Done("{\"a\":1}".to_owned()));
     let env = shell("/usr/bin/env", &[("LISTED", "yes")])
-        .carry_out("{}", Duration::from_secs(20))
+        .carry_out("{}", Duration::from_secs(20), OUTPUT_LIMIT)
         .await;
     let Carried::Done(env) = env else {
         panic!("{env:?}")
@@ -82,13 +82,16 @@ async fn every_way_to_fail_is_an_answer() {
         dir: std::path::PathBuf::new(),
         env: BTreeMap::new(),
     });
-    let Carried::Failed(missing) = nowhere.carry_out("{}", Duration::from_secs(1)).await else {
+    let Carried::Failed(missing) = nowhere
+        .carry_out("{}", Duration::from_secs(1), OUTPUT_LIMIT)
+        .await
+    else {
         panic!("failed")
     };
     assert!(missing.starts_with("the command could not be started"));
     // A child that reads nothing, however much there is.
     let unread = shell("exit 0", &[])
-        .carry_out(&"x".repeat(1 << 20), Duration::from_secs(20))
+        .carry_out(&"x".repeat(1 << 20), Duration::from_secs(20), OUTPUT_LIMIT)
         .await;
     assert_eq!(unread, Carried::Done(String::new()));
 }
@@ -100,7 +103,7 @@ async fn a_flood_on_both_streams_neither_blocks_nor_fills_the_memory() {
     let Carried::Done(text) = flood else {
         panic!("done")
     };
-    assert!(text.len() < MAX_OUTPUT + 100);
+    assert!(text.len() < OUTPUT_LIMIT + 100);
     assert!(text.ends_with("bytes were kept]"));
 }
 
@@ -136,7 +139,7 @@ async fn a_time_out_ends_the_whole_tree_even_one_that_ignores_the_request() {
     );
     let began = Instant::now();
     let carried = shell(&script, &[])
-        .carry_out("{}", Duration::from_millis(500))
+        .carry_out("{}", Duration::from_millis(500), OUTPUT_LIMIT)
         .await;
     let Carried::Failed(text) = carried else {
         panic!("failed")
@@ -152,7 +155,9 @@ async fn a_descendant_that_holds_the_pipes_does_not_hold_the_call() {
     let file = folder.0.join("pid");
     let script = format!("sleep 600 & echo $! > {}; echo done", file.display());
     let began = Instant::now();
-    let carried = shell(&script, &[]).carry_out("{}", Duration::from_mins(1)).await;
+    let carried = shell(&script, &[])
+        .carry_out("{}", Duration::from_mins(1), OUTPUT_LIMIT)
+        .await;
     assert_eq!(carried, Carried::Done("done\n".to_owned()));
     assert!(began.elapsed() < Duration::from_secs(20));
     dies(&std::fs::read_to_string(&file).unwrap()).await;
@@ -166,7 +171,7 @@ async fn a_call_that_is_dropped_takes_its_children_along() {
     let tool = shell(&script, &[]);
     let called = tokio::time::timeout(
         Duration::from_millis(500),
-        tool.carry_out("{}", Duration::from_mins(1)),
+        tool.carry_out("{}", Duration::from_mins(1), OUTPUT_LIMIT),
     );
     assert!(called.await.is_err());
     dies(&std::fs::read_to_string(&file).unwrap()).await;
@@ -184,7 +189,7 @@ async fn serve(State(seen): State<Arc<Seen>>, uri: Uri, headers: HeaderMap, body
         "/fails" => (StatusCode::INTERNAL_SERVER_ERROR, "broken").into_response(),
         "/moved" => (StatusCode::TEMPORARY_REDIRECT, [("location", "/elsewhere")], "").into_response(),
         "/slow" => std::future::pending().await,
-        "/flood" => "x".repeat(2 * MAX_OUTPUT).into_response(),
+        "/flood" => "x".repeat(2 * OUTPUT_LIMIT).into_response(),
         _ => "{\"ok\":true}".into_response(),
     }
 }
@@ -194,6 +199,7 @@ struct Place {
     base: String,
     tasks: Tasks,
     client: reqwest::Client,
+    limit: usize,
 }
 
 impl Place {
@@ -217,17 +223,25 @@ impl Place {
             base,
             tasks,
             client,
+            limit: OUTPUT_LIMIT,
         }
     }
 
     async fn call(&self, path: &str, timeout: Duration) -> Carried {
         let config = agent::HttpTool {
             method: ToolMethod::Post,
-            url: format!("{}{path}", self.base).parse().unwrap(),
+            address: format!("{}{path}", self.base).parse().unwrap(),
+            placed: Vec::new(),
+            body: Body::Rest,
             headers: BTreeMap::from([("authorization".to_owned(), Secret::verbatim("Bearer of-the-tool"))]),
         };
         HttpTool::new(&config, self.client.clone())
-            .carry_out("{\"amount\":1E21,\"z\":\"\u{e9}\"}", &permit(), timeout)
+            .carry_out(
+                "{\"amount\":1E21,\"z\":\"\u{e9}\"}",
+                &permit(),
+                timeout,
+                self.limit,
+            )
             .await
     }
 }
@@ -270,8 +284,17 @@ async fn the_stored_bytes_and_the_permit_are_what_a_tool_sees() {
     let Carried::Done(flood) = place.call("/flood", patience).await else {
         panic!("done")
     };
-    assert!(flood.len() < MAX_OUTPUT + 100);
-    place.tasks.ask_to_stop();
+    assert!(flood.len() < OUTPUT_LIMIT + 100);
+    let small = Place {
+        limit: 2_000,
+        ..place
+    };
+    let Carried::Done(less) = small.call("/flood", patience).await else {
+        panic!("done")
+    };
+    assert!(less.starts_with("xxx") && less.ends_with("[cut: only the first 2000 bytes were kept]"));
+    assert!(less.len() < 2_100);
+    small.tasks.ask_to_stop();
 }
 
 #[tokio::test]

@@ -2,6 +2,7 @@
 
 use std::path::Path;
 
+use super::super::agent::ToolConfig;
 use super::super::{Backend, FeishuMode, Kind, Loaded, Platform, PlatformId, Role, SlackMode};
 use super::{Config, EXAMPLE, Folder};
 
@@ -13,6 +14,9 @@ pub(super) fn env(name: &str) -> Option<String> {
 pub(super) fn folder() -> Folder {
     let folder = Folder::new();
     folder.write("dana.token", "dana-token-0123456789\n");
+    std::fs::create_dir(folder.0.join("openapi")).unwrap();
+    let shop = include_str!("../../../examples/openapi/shop.yaml");
+    folder.write("openapi/shop.yaml", shop);
     folder
 }
 
@@ -53,7 +57,16 @@ fn loads_as_it_says() {
     assert_eq!(config.operators_of("acme").count(), 3);
     assert_eq!(config.policy.rules[2].confirm.quorum, Some(2));
     assert_eq!(config.hooks.commands[0].name, "path-check");
-    assert_eq!(config.agent.tools.len(), 4);
+    let tools: Vec<String> = config.agent.tools.iter().map(ToolConfig::name).collect();
+    let shop = [
+        "createOrder",
+        "getOrder",
+        "changeOrder",
+        "cancelOrder",
+        "payOrder",
+    ];
+    assert_eq!(tools.len(), 5 + shop.len(), "{tools:?}");
+    assert_eq!(tools[2..7], shop.map(|id| format!("shop__{id}")));
     assert_eq!(
         config.source.locate("policy.rules[2].when").map(|at| at.column),
         Some(7)

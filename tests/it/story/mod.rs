@@ -31,6 +31,7 @@ mod deadline;
 mod hook;
 mod job;
 mod mcp;
+mod openapi;
 mod outbox;
 mod quorum;
 mod race;

@@ -22,6 +22,8 @@ pub struct ToolCall {
     pub method: String,
     /// The path without the query.
     pub path: String,
+    /// The query as it was sent, without the `?`.
+    pub query: String,
     /// The JSON body; null when there is none or it is not JSON.
     pub body: Value,
     /// The body as it was sent.
@@ -111,6 +113,7 @@ async fn serve(
     shared.calls.lock().unwrap().push(ToolCall {
         method: method.to_string(),
         path: path.clone(),
+        query: uri.query().unwrap_or_default().to_owned(),
         body: serde_json::from_slice(&body).unwrap_or_default(),
         text: String::from_utf8_lossy(&body).into_owned(),
         idempotency_key: key,

@@ -1,20 +1,24 @@
-//! A tool behind HTTP: one request a call, the stored arguments as its body, the permit as its idempotency key. The client that
-//! it is given follows no redirect: an approved body must not travel to where somebody else points.
+//! A tool behind HTTP: one request a call, made of the stored arguments alone ([`request`]), the permit as its idempotency key.
+//! The client that it is given follows no redirect: an approved body must not travel to where somebody else points.
 
 use std::time::Duration;
 
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
-use url::Url;
 
-use super::{Carried, MAX_OUTPUT, as_text};
+use self::request::Plan;
+use super::{Carried, as_text};
 use crate::config::agent;
+use crate::gate::Json;
+use crate::gate::json::ReadLimits;
 use crate::ids::PermitId;
+
+mod request;
 
 /// See the module.
 pub struct HttpTool {
     http: reqwest::Client,
     method: reqwest::Method,
-    url: Url,
+    plan: Plan,
     /// `None` when a configured header cannot be sent, which the configuration rules out.
     headers: Option<HeaderMap>,
 }
@@ -38,28 +42,55 @@ impl HttpTool {
         Self {
             http,
             method: match config.method {
+                agent::ToolMethod::Get => reqwest::Method::GET,
+                agent::ToolMethod::Head => reqwest::Method::HEAD,
+                agent::ToolMethod::Options => reqwest::Method::OPTIONS,
                 agent::ToolMethod::Post => reqwest::Method::POST,
                 agent::ToolMethod::Put => reqwest::Method::PUT,
                 agent::ToolMethod::Patch => reqwest::Method::PATCH,
                 agent::ToolMethod::Delete => reqwest::Method::DELETE,
             },
-            url: config.url.clone(),
+            plan: Plan::of(config),
             headers,
         }
     }
 
-    pub(super) async fn carry_out(&self, args: &str, permit: &PermitId, timeout: Duration) -> Carried {
+    /// Why these arguments cannot be sent, in words that hold no value of theirs.
+    pub(super) fn misfit(&self, args: &Json) -> Option<String> {
+        let request = self.plan.request(args, "");
+        request.err().map(|why| why.to_string())
+    }
+
+    /// Sends one request and keeps at most `limit` bytes of the answer.
+    pub(super) async fn carry_out(
+        &self,
+        args: &str,
+        permit: &PermitId,
+        timeout: Duration,
+        limit: usize,
+    ) -> Carried {
         let Some(headers) = &self.headers else {
             return Carried::Failed("the tool's headers cannot be sent; the call was not made".to_owned());
         };
-        let request = self
+        let Ok(read) = Json::read(args.as_bytes(), ReadLimits::bytes(args.len())) else {
+            return Carried::Failed("the stored arguments cannot be read; the call was not made".to_owned());
+        };
+        let outgoing = match self.plan.request(&read, args) {
+            Ok(outgoing) => outgoing,
+            Err(why) => return Carried::Failed(format!("{why}; the call was not made")),
+        };
+        let mut request = self
             .http
-            .request(self.method.clone(), self.url.clone())
+            .request(self.method.clone(), outgoing.url)
             .timeout(timeout)
             .headers(headers.clone())
-            .header(CONTENT_TYPE, "application/json")
-            .header("idempotency-key", permit.as_str())
-            .body(args.to_owned());
+            .header("idempotency-key", permit.as_str());
+        for (name, value) in outgoing.headers {
+            request = request.header(name, value);
+        }
+        if let Some(body) = outgoing.body {
+            request = request.header(CONTENT_TYPE, "application/json").body(body);
+        }
         let mut response = match request.send().await {
             Ok(response) => response,
             Err(error) if error.is_connect() || error.is_builder() => {
@@ -73,7 +104,7 @@ impl HttpTool {
             match response.chunk().await {
                 Ok(None) => break,
                 Ok(Some(chunk)) => {
-                    let room = MAX_OUTPUT - body.len();
+                    let room = limit.saturating_sub(body.len());
                     more = chunk.len() > room;
                     body.extend_from_slice(chunk.get(..room).unwrap_or(&chunk));
                     if more {
@@ -85,8 +116,10 @@ impl HttpTool {
                 Err(error) => return Carried::Unknown(lost(&error)),
             }
         }
-        let text = as_text(&body, more);
-        if status.is_success() {
+        let text = as_text(&body, more.then_some(limit));
+        if status.is_success() && self.method == reqwest::Method::HEAD {
+            Carried::Done(format!("HTTP {}", status.as_u16()))
+        } else if status.is_success() {
             Carried::Done(text)
         } else if status.is_redirection() {
             Carried::Failed(format!(
