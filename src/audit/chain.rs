@@ -2,10 +2,13 @@
 //!
 //! `hash = SHA-256(prev_hash ‖ length ‖ canonical event)`, all as bytes of text; the length is 8 bytes, big-endian.
 
+use std::collections::BTreeMap;
+
 use gatepost_channel::UtcMillis;
-use serde_json::{Map, Value, json};
+use serde_json::{Map, Value};
 use sha2::{Digest as _, Sha256};
 
+use super::opening::commit;
 use super::{Draft, Opening, Sealed};
 use crate::ids::{ConfirmationId, JobId, Org};
 
@@ -35,16 +38,12 @@ impl ChainHead {
 
     /// Gives an event its place and moves the head.
     pub fn append(&mut self, draft: Draft, at: UtcMillis) -> Sealed {
-        let commitments: Map<String, Value> = draft
-            .private
-            .iter()
-            .map(|(name, opening)| (name.clone(), Value::String(commit(opening))))
-            .collect();
-        let openings: Map<String, Value> = draft
-            .private
-            .into_iter()
-            .map(|(name, opening)| (name, json!({ "salt": opening.salt, "value": opening.value })))
-            .collect();
+        let private = draft.private.iter();
+        let commitments: BTreeMap<_, _> = private.map(|(name, text)| (*name, text.commitment())).collect();
+        let commitments = spell(&commitments);
+        let private = draft.private.iter();
+        let openings: BTreeMap<_, _> = private.map(|(name, text)| (*name, text.kept())).collect();
+        let openings = spell(&openings);
         let mut sealed = Sealed {
             org: draft.org,
             seq: self.seq + 1,
@@ -54,9 +53,9 @@ impl ChainHead {
             confirmation: draft.confirmation,
             job: draft.job,
             channel: draft.channel,
-            data: Value::Object(draft.data).to_string(),
-            commitments: Value::Object(commitments).to_string(),
-            openings: Value::Object(openings).to_string(),
+            data: spell(&draft.data),
+            commitments,
+            openings,
             prev_hash: self.hash.clone(),
             hash: String::new(),
         };
@@ -67,30 +66,25 @@ impl ChainHead {
     }
 }
 
-/// The commitment to a text: hex SHA-256 over salt and text.
-fn commit(opening: &Opening) -> String {
-    let mut digest = Sha256::new();
-    digest.update(opening.salt.as_bytes());
-    digest.update([0]);
-    digest.update(opening.value.as_bytes());
-    hex::encode(digest.finalize())
+/// JSON text of a value of ours; with string keys only it cannot fail, and were it to, nothing would verify.
+fn spell<T: serde::Serialize>(value: &T) -> String {
+    serde_json::to_string(value).unwrap_or_default()
 }
 
 fn hash(event: &Sealed) -> String {
     // An array rather than an object: nothing depends on the order of keys.
-    let canonical = json!([
+    let canonical = spell(&(
         event.org.as_str(),
         event.seq,
         event.at.0,
-        event.kind,
-        event.actor,
+        &event.kind,
+        &event.actor,
         event.confirmation.as_ref().map(ConfirmationId::as_str),
         event.job.as_ref().map(JobId::as_str),
-        event.channel,
-        event.data,
-        event.commitments,
-    ])
-    .to_string();
+        &event.channel,
+        &event.data,
+        &event.commitments,
+    ));
     let mut digest = Sha256::new();
     digest.update(event.prev_hash.as_bytes());
     digest.update((canonical.len() as u64).to_be_bytes());
@@ -181,20 +175,24 @@ impl Checker {
 fn openings_hold(event: &Sealed) -> bool {
     let (Ok(commitments), Ok(openings)) = (
         serde_json::from_str::<Map<String, Value>>(&event.commitments),
-        serde_json::from_str::<std::collections::BTreeMap<String, Option<Opening>>>(&event.openings),
+        serde_json::from_str::<BTreeMap<String, Option<Opening>>>(&event.openings),
     ) else {
         return false;
     };
     openings.iter().all(|(name, opening)| match opening {
         None => commitments.contains_key(name),
-        Some(opening) => commitments.get(name).and_then(Value::as_str) == Some(commit(opening).as_str()),
+        Some(opening) => {
+            commitments.get(name).and_then(Value::as_str)
+                == Some(commit(&opening.salt, &opening.value).as_str())
+        }
     })
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::audit::Actor;
+    use crate::audit::opening::{fill_in, stands_elsewhere};
+    use crate::audit::{Actor, Commitment, Private};
     use crate::ids::SeededIds;
 
     type Tamper = Box<dyn Fn(&mut Vec<Sealed>)>;
@@ -229,6 +227,57 @@ mod tests {
         assert_eq!(check(&events, &head), Ok(5));
         events[2].openings = r#"{"reason":null}"#.into();
         assert_eq!(check(&events, &head), Ok(5));
+    }
+
+    #[test]
+    fn arguments_that_stand_in_the_request_open_their_commitment_from_there_alone() {
+        let ids = SeededIds::default();
+        let args = r#"{"memo":"\"in\":\"request\""}"#;
+        let org = Org::from("acme");
+        let mut head = ChainHead::start(org.clone());
+        let draft = Draft::new(&org, "confirmation.created", Actor::System)
+            .committed("tool_args", Private::ArgsOfRequest(Commitment::to(args, &ids)))
+            .with_private("requester", Some(Opening::new("olga", &ids)));
+        let event = head.append(draft, UtcMillis(1));
+        assert!(stands_elsewhere(&event) && !event.openings.contains("memo"));
+        let filled = |args| {
+            let mut event = event.clone();
+            fill_in(&mut event, args);
+            event
+        };
+        assert_eq!(check(&[filled(Some(args))], &head), Ok(1));
+        for wrong in [None, Some("{}"), Some("")] {
+            let fault = check(&[filled(wrong)], &head).expect_err("not the arguments");
+            assert_eq!((fault.what, fault.seq), ("edited_text", 1), "{wrong:?}");
+        }
+        let mut erased = event.clone();
+        erased.openings = r#"{"tool_args":null,"requester":null}"#.into();
+        fill_in(&mut erased, Some(args));
+        assert_eq!(check(&[erased], &head), Ok(1));
+        // The same texts beside an event look the same to whoever reads it.
+        let beside = Opening::new(args, &ids);
+        assert!(!stands_elsewhere(&head.append(
+            Draft::new(&org, "call.denied", Actor::System).with_private("tool_args", Some(beside)),
+            UtcMillis(2)
+        )));
+        let opened: BTreeMap<String, Opening> =
+            serde_json::from_str(&filled(Some(args)).openings).expect("openings");
+        assert_eq!(
+            (
+                opened["tool_args"].value.as_str(),
+                opened["requester"].value.as_str()
+            ),
+            (args, "olga")
+        );
+    }
+
+    #[test]
+    fn a_hash_is_taken_over_the_same_bytes_as_ever() {
+        let (head, _) = chain(2);
+        assert_eq!(
+            head.hash,
+            "e7620f164ac0819686acb331527e3e4f119ad7c251409e270a5a677ce1cf0142"
+        );
     }
 
     #[test]

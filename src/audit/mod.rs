@@ -1,17 +1,19 @@
 //! The audit log: append-only, chained per organisation, written in the transaction of what it tells about.
 //!
 //! This room is pure: it makes events and checks chains; the store keeps them. Arguments and free text enter a hash only as a
-//! salted commitment whose opening is kept beside the event, so that they can be erased while the chain stays valid.
+//! salted commitment whose opening is kept beside the event, so that they can be erased while the chain stays valid. Arguments that
+//! stand in the request's own row are not kept a second time: only their salt stands beside the event ([`opening`]).
 
 use gatepost_channel::UtcMillis;
-use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::ids::{ConfirmationId, Ids, JobId, Org};
+use crate::ids::{ConfirmationId, JobId, Org};
 
 pub mod chain;
+pub mod opening;
 
 pub use chain::{Break, ChainHead, Checker};
+pub use opening::{Commitment, Opening, Private};
 
 /// Who did something.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -37,15 +39,6 @@ impl std::fmt::Display for Actor {
     }
 }
 
-/// The opening of a commitment: what was committed to, with its salt. Erasing it keeps the chain valid.
-#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Opening {
-    /// Hex of 16 random bytes.
-    pub salt: String,
-    /// The text; redacted already where a rule says so.
-    pub value: String,
-}
-
 /// An event before it has its place in the chain.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Draft {
@@ -64,7 +57,7 @@ pub struct Draft {
     /// Facts of ours: words, ids, numbers (integers only). Never free text.
     pub data: Map<String, Value>,
     /// Free text and arguments, by name.
-    pub private: Vec<(String, Opening)>,
+    pub private: Vec<(&'static str, Private)>,
 }
 
 impl Draft {
@@ -112,22 +105,18 @@ impl Draft {
 
     /// With free text, when there is any.
     #[must_use]
-    pub fn with_private(mut self, name: &str, opening: Option<Opening>) -> Self {
-        self.private
-            .extend(opening.map(|opening| (name.to_owned(), opening)));
-        self
-    }
-}
-
-impl Opening {
-    /// Salts a text.
-    pub fn new(value: &str, ids: &dyn Ids) -> Self {
-        let mut salt = [0_u8; 16];
-        ids.random(&mut salt);
-        Self {
-            salt: hex::encode(salt),
-            value: value.to_owned(),
+    pub fn with_private(self, name: &'static str, opening: Option<Opening>) -> Self {
+        match opening {
+            Some(opening) => self.committed(name, Private::Beside(opening)),
+            None => self,
         }
+    }
+
+    /// With a text that is committed to, wherever it is kept.
+    #[must_use]
+    pub fn committed(mut self, name: &'static str, text: Private) -> Self {
+        self.private.push((name, text));
+        self
     }
 }
 

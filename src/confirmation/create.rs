@@ -1,8 +1,8 @@
 //! Asking: a call that needs a person becomes a row, its cards go into the outbox, and asking again finds the same row.
 
-use crate::audit::{Actor, Draft, Opening};
+use crate::audit::{Actor, Commitment, Draft, Opening, Private};
 use crate::clock::rfc3339;
-use crate::ids::{ConfirmationId, Org};
+use crate::ids::{ConfirmationId, Ids, Org};
 use crate::storage::{CallKey, Touches, Transaction, TwinKey, Workspace};
 
 use super::settle::refresh_cards;
@@ -28,8 +28,8 @@ pub struct Create {
     pub deliveries: Vec<Delivery>,
     /// Joins an open request of the same session, tool and arguments, for hosts without lasting call ids.
     pub join_twin: bool,
-    /// The redacted arguments, for the audit log.
-    pub shown_args: Opening,
+    /// The arguments as people may see them, for the audit log: see [`shown_args`].
+    pub shown_args: Private,
     /// Who is said to have asked, for the audit log.
     pub shown_requester: Option<Opening>,
 }
@@ -43,6 +43,15 @@ pub enum Created {
     Same(Dossier),
     /// The same call id was used with other arguments, requester or agent.
     Conflict(ConfirmationId),
+}
+
+/// How the audit log keeps the arguments of a request. While nothing of them is hidden they are the request's own, and stand in its
+/// row; a redacted form stands beside the event, since nothing else keeps it.
+pub fn shown_args(args: &str, redacted: Option<&str>, ids: &dyn Ids) -> Private {
+    match redacted {
+        None => Private::ArgsOfRequest(Commitment::to(args, ids)),
+        Some(redacted) => Private::Beside(Opening::new(redacted, ids)),
+    }
 }
 
 impl Create {
@@ -121,7 +130,7 @@ impl Transaction for Create {
         .with("tool_name", self.asked.tool.as_str())
         .with("quorum", self.terms.quorum)
         .with("expires_at", rfc3339(confirmation.expires_at))
-        .with_private("tool_args", Some(self.shown_args.clone()))
+        .committed("tool_args", self.shown_args.clone())
         .with_private("requester", self.shown_requester.clone());
         if let Some(rule) = &self.rule {
             draft = draft.with("rule", rule.as_str());

@@ -4,11 +4,10 @@ use std::sync::Arc;
 
 use gatepost_channel::{AppKey, Decision, MessageRef};
 
-use super::create::{Create, Created};
+use super::create::{Create, Created, shown_args};
 use super::decide::{Ballot, Clicked, Decide, Decided, Surface, Target};
 use super::roll::{Roll, Voter};
 use super::{Asked, Delivery, DeliveryState, Dossier, Standing};
-use crate::audit::Opening;
 use crate::delivery::button::{ServerKey, token_hash};
 use crate::gate::policy::{Approvers, PartialView};
 use crate::gate::{Arguments, DecisionTerms, Digest, Terms, ToolName};
@@ -97,6 +96,7 @@ impl World {
                 error: None,
             }
         });
+        let shown_args = shown_args(args.canonical(), None, &self.ids);
         Create {
             id: ConfirmationId::fresh(&self.ids),
             org: Org::from(ORG),
@@ -118,7 +118,7 @@ impl World {
             deliveries: deliveries.collect(),
             terms,
             join_twin: false,
-            shown_args: Opening::new("{}", &self.ids),
+            shown_args,
             shown_requester: None,
         }
     }

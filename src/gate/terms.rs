@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 use super::decision::{self, DecisionTerms, Stage};
 use super::policy::{Approvers, PartialView};
 
-/// See the module.
+/// See the module. As stored text, what has its strictest value is left out.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Terms {
     /// The channels a card is posted to.
@@ -16,16 +16,20 @@ pub struct Terms {
     /// Distinct persons needed to approve.
     pub quorum: u32,
     /// Distinct persons needed to reject.
+    #[serde(default = "one", skip_serializing_if = "is_one")]
     pub deny_threshold: u32,
     /// Whether a person behind the call may approve it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub self_approval: bool,
     /// How long the request may be decided, in milliseconds.
     pub timeout_ms: i64,
     /// How long an approval may be consumed, in milliseconds.
     pub permit_ttl_ms: i64,
     /// What to do when a card cannot show everything.
+    #[serde(default, skip_serializing_if = "is_reject")]
     pub partial_view: PartialView,
     /// JSON pointers of arguments that are hidden wherever people look.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub redact: Vec<super::json::Pointer>,
     /// What an answer needs, and what else can be answered.
     #[serde(default, skip_serializing_if = "DecisionTerms::is_plain")]
@@ -65,5 +69,62 @@ impl Terms {
             terms.quorum = decision::persons_needed(&terms.decision.stages);
         }
         terms
+    }
+}
+
+const fn one() -> u32 {
+    1
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
+const fn is_one(count: &u32) -> bool {
+    *count == 1
+}
+
+#[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands over a reference")]
+fn is_reject(view: &PartialView) -> bool {
+    *view == PartialView::Reject
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_left_out_of_the_stored_text_is_strict_and_comes_back() {
+        let strict = Terms {
+            channels: vec!["ops".to_owned()],
+            approvers: Approvers {
+                roles: vec!["finance".to_owned()],
+                operators: Vec::new(),
+            },
+            quorum: 2,
+            deny_threshold: 1,
+            self_approval: false,
+            timeout_ms: 1,
+            permit_ttl_ms: 2,
+            partial_view: PartialView::Reject,
+            redact: Vec::new(),
+            decision: DecisionTerms::default(),
+        };
+        let mild = Terms {
+            deny_threshold: 3,
+            self_approval: true,
+            partial_view: PartialView::Approve,
+            redact: vec!["/card/number".parse().unwrap()],
+            ..strict.clone()
+        };
+        for terms in [&strict, &mild] {
+            let text = serde_json::to_string(terms).unwrap();
+            assert_eq!(&serde_json::from_str::<Terms>(&text).unwrap(), terms, "{text}");
+        }
+        assert_eq!(
+            serde_json::to_string(&strict).unwrap(),
+            r#"{"channels":["ops"],"approvers":{"roles":["finance"]},"quorum":2,"timeout_ms":1,"permit_ttl_ms":2}"#
+        );
+        // As the first release wrote it.
+        let long = r#"{"channels":["ops"],"approvers":{"roles":["finance"],"operators":[]},"quorum":2,"deny_threshold":1,
+            "self_approval":false,"timeout_ms":1,"permit_ttl_ms":2,"partial_view":"reject","redact":[]}"#;
+        assert_eq!(serde_json::from_str::<Terms>(long).unwrap(), strict);
     }
 }

@@ -3,7 +3,7 @@
 use super::council::{News, Via, What};
 use super::{Caller, Gatekeeper};
 use crate::audit::{Actor, Draft, Opening};
-use crate::confirmation::create::{Create, Created};
+use crate::confirmation::create::{Create, Created, shown_args};
 use crate::confirmation::{Asked, Dossier};
 use crate::delivery::plan::plan;
 use crate::gate::policy::CallFacts;
@@ -126,10 +126,12 @@ impl Gatekeeper {
                         digest,
                     ));
                 }
+                let hidden = (!judgement.redact.is_empty()).then(|| redacted(&question, &judgement));
+                let shown_args = shown_args(&asked.args, hidden.as_deref(), ids);
                 let create = Create {
                     id,
                     org: caller.org.clone(),
-                    shown_args: Opening::new(&redacted(&question, &judgement), ids),
+                    shown_args,
                     shown_requester: self.text(question.requester.as_deref()),
                     asked,
                     rule: judgement.rule,

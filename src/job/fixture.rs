@@ -11,7 +11,7 @@ use gatepost_channel::{Decision, UtcMillis};
 use crate::audit::{ChainHead, Event, Sealed};
 use crate::clock::{Clock, ManualClock};
 use crate::confirmation::consume::Consume;
-use crate::confirmation::create::{Create, Created};
+use crate::confirmation::create::{Create, Created, shown_args};
 use crate::confirmation::decide::{Ballot, Decide, Surface, Target};
 use crate::confirmation::roll::{Roll, Voter};
 use crate::confirmation::{Asked, Confirmation, Dossier, Status};
@@ -414,7 +414,7 @@ impl World {
             terms: terms(),
             deliveries: Vec::new(),
             join_twin: false,
-            shown_args: crate::audit::Opening::new("{}", &*self.ids),
+            shown_args: shown_args(args.canonical(), None, &*self.ids),
             shown_requester: None,
         };
         match self.run(&create) {

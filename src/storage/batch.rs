@@ -50,10 +50,8 @@ impl From<StoreError> for Fault {
 pub(super) trait Engine: Send + 'static {
     /// Opens a writing transaction, locks and reads what is touched.
     fn begin(&mut self, touches: &Touches) -> impl Future<Output = Result<Loaded, Fault>> + Send;
-    /// Writes the difference, every list set-wise.
-    fn write(&mut self, changes: &Changes) -> impl Future<Output = Result<(), Fault>> + Send;
-    /// Makes it last.
-    fn commit(&mut self) -> impl Future<Output = Result<(), Fault>> + Send;
+    /// Writes the difference, every list set-wise, and makes it last.
+    fn conclude(&mut self, changes: &Changes) -> impl Future<Output = Result<(), Trouble>> + Send;
     /// Forgets it.
     fn rollback(&mut self) -> impl Future<Output = Result<(), Fault>> + Send;
     /// Replaces a connection that is of no more use; waits before it tries too often.
@@ -140,7 +138,8 @@ async fn drive<E: Engine>(
 }
 
 /// Why an attempt kept nothing.
-enum Trouble {
+#[derive(Debug)]
+pub(super) enum Trouble {
     /// An item's own code panicked.
     Panicked,
     /// Before the commit.
@@ -258,7 +257,6 @@ async fn attempt<E: Engine>(engine: &mut E, items: &mut [Box<dyn Item>]) -> Resu
         engine.rollback().await.map_err(Trouble::Before)?;
         return Ok(Vec::new());
     }
-    engine.write(&changes).await.map_err(Trouble::Before)?;
-    engine.commit().await.map_err(Trouble::Commit)?;
+    engine.conclude(&changes).await?;
     Ok(changes.wakes)
 }

@@ -41,6 +41,14 @@ impl Step {
         Self::InsertEvents,
         Self::MoveHeads,
     ];
+
+    /// Whether a row may be missed, so that what was reached must be counted. All others put what is new, or fail.
+    pub(super) const fn may_miss(self) -> bool {
+        matches!(
+            self,
+            Self::ChangeConfirmations | Self::ChangeJobs | Self::ChangeDeliveries
+        )
+    }
 }
 
 /// One set: a JSON array with one element for each row.
@@ -48,7 +56,7 @@ impl Step {
 pub(super) struct Put {
     pub(super) step: Step,
     pub(super) set: String,
-    rows: usize,
+    pub(super) rows: usize,
 }
 
 impl Put {

@@ -6,7 +6,7 @@ use gatepost_channel::UtcMillis;
 
 use super::workspace::{CallKey, Changes, Loaded, ReplayKey, ReplayRow, Touches, TwinKey};
 use super::{Transaction, Workspace};
-use crate::audit::{ChainHead, Checker, Sealed};
+use crate::audit::{ChainHead, Checker, Sealed, opening};
 use crate::confirmation::{Dossier, Status};
 use crate::delivery::OutboxItem;
 use crate::ids::{ConfirmationId, JobId, Org, OutboxId};
@@ -196,7 +196,13 @@ impl Memory {
         for head in self.heads.values() {
             let mut checker = Checker::new(head.org.clone());
             for event in self.events.iter().filter(|event| event.org == head.org) {
-                checker.take(event).expect("the chain holds");
+                let mut event = event.clone();
+                let request = event.confirmation.as_ref().and_then(|id| self.dossiers.get(id));
+                let args = request.map(|dossier| dossier.confirmation.asked.args.as_str());
+                if opening::stands_elsewhere(&event) {
+                    opening::fill_in(&mut event, args);
+                }
+                checker.take(&event).expect("the chain holds");
             }
             checker.end(head).expect("the head is the end");
         }

@@ -26,11 +26,13 @@ macro_rules! known {
 }
 
 /// For SQLite, in order.
-pub(super) const SQLITE: [Known; 3] =
-    known!("sqlite": 1 "0001_initial", 2 "0002_job_children", 3 "0003_decision_content");
+pub(super) const SQLITE: [Known; 4] = known!(
+    "sqlite": 1 "0001_initial", 2 "0002_job_children", 3 "0003_decision_content", 4 "0004_fewer_trees"
+);
 /// For PostgreSQL, in order; the same numbers and names.
-pub(super) const POSTGRES: [Known; 3] =
-    known!("postgres": 1 "0001_initial", 2 "0002_job_children", 3 "0003_decision_content");
+pub(super) const POSTGRES: [Known; 4] = known!(
+    "postgres": 1 "0001_initial", 2 "0002_job_children", 3 "0003_decision_content", 4 "0004_fewer_trees"
+);
 
 impl Known {
     /// SHA-256 of the file's bytes.

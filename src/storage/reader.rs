@@ -1,6 +1,6 @@
 //! The reading side, once for both databases: a backend only says how it is asked ([`Ask`]). No connection here can write.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use async_trait::async_trait;
 use gatepost_channel::UtcMillis;
@@ -10,11 +10,11 @@ use super::cursor::{self, List};
 use super::gather::{Dossiers, Kind};
 use super::rows::log::{EventRow, HeadRow};
 use super::rows::work::JobRow;
-use super::rows::{parse, spell};
+use super::rows::{Text, parse, spell};
 use super::{
     AuditFilter, ConfirmationFilter, Counts, JobFilter, Page, Read, ReadError, StoreError, select, sql,
 };
-use crate::audit::{ChainHead, Event};
+use crate::audit::{ChainHead, Event, opening};
 use crate::confirmation::Dossier;
 use crate::ids::ConfirmationId;
 use crate::ids::JobId;
@@ -90,6 +90,30 @@ where
         Ok(dossiers.read().into_iter().collect())
     }
 
+    /// Puts arguments that stand in their request where the events refer to them.
+    async fn fill_in(&self, events: &mut [Event]) -> Result<(), StoreError> {
+        let refers = |event: &&Event| opening::stands_elsewhere(event);
+        let ids = events
+            .iter()
+            .filter(refers)
+            .filter_map(|event| event.confirmation.as_ref());
+        let ids: BTreeSet<String> = ids.map(|id| id.as_str().to_owned()).collect();
+        if ids.is_empty() {
+            return Ok(());
+        }
+        let rows = self.0.keyed(select::args::<A>(&ids)).await?;
+        let args: HashMap<String, Option<String>> = rows
+            .into_iter()
+            .map(|(_, id, args)| (id, Text::kept(args).give()))
+            .collect();
+        for event in events.iter_mut().filter(|event| opening::stands_elsewhere(event)) {
+            let id = event.confirmation.as_ref().map(ConfirmationId::as_str);
+            let args = id.and_then(|id| args.get(id)?.clone());
+            opening::fill_in(event, args.as_deref());
+        }
+        Ok(())
+    }
+
     async fn number(&self, sql: &'static str) -> Result<Option<i64>, StoreError> {
         let rows = self.0.numbers(QueryBuilder::new(sql)).await?;
         Ok(rows.into_iter().next().and_then(|(number, _)| number))
@@ -158,7 +182,8 @@ where
         let next_cursor = cut(&mut rows, size, List::Audit);
         let read = |(_, _, body): &Keyed| parse::<EventRow>("audit_event", body).and_then(EventRow::read);
         // Nothing is left out here: an event that cannot be read is a finding.
-        let items = rows.iter().map(read).collect::<Result<_, _>>()?;
+        let mut items = rows.iter().map(read).collect::<Result<Vec<_>, _>>()?;
+        self.fill_in(&mut items).await?;
         Ok(Page { items, next_cursor })
     }
 

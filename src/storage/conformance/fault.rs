@@ -178,6 +178,20 @@ pub(super) async fn a_row_that_makes_no_sense_does_not_stop_the_others(place: &P
     assert!(place.store.read().dossier(&bad).await.is_err());
 }
 
+pub(super) async fn a_change_that_misses_its_row_keeps_nothing(place: &Place) {
+    let id = place.fresh(&Ask::default()).await.confirmation.id;
+    let before = place.dossier(&id).await;
+    place.swallow("confirmation").await;
+    let missed = place.store.run(decide(&id, "dana", Decision::Approve)).await;
+    assert!(matches!(missed, Err(StoreError::Database(_))), "{missed:?}");
+    assert_eq!(place.dossier(&id).await, before, "neither vote nor status");
+    assert_eq!(place.verify().await, 1);
+    place.repair("confirmation").await;
+    let answer = place.approve(&id, "dana").await;
+    assert_eq!(answer.ruling, crate::confirmation::decide::Ruling::Settled);
+    assert_eq!(place.verify().await, 3);
+}
+
 pub(super) async fn what_was_queued_is_committed_before_the_store_ends(place: &Place) {
     let creates: Vec<_> = (0..40).map(|_| Ask::default().create(place)).collect();
     let ids: Vec<_> = creates.iter().map(|create| create.id.clone()).collect();

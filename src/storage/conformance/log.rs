@@ -50,6 +50,52 @@ pub(super) async fn the_log_cannot_be_edited_or_cut_but_openings_can_be_erased(p
     assert_eq!(place.verify().await, 3);
 }
 
+pub(super) async fn arguments_stand_once_and_the_log_shows_and_guards_them_all_the_same(place: &Place) {
+    let plain = Ask::default();
+    let id = place.fresh(&plain).await.confirmation.id;
+    let mut redacted = Ask::call("redacted").create(place);
+    redacted.shown_args = shown_args(&redacted.asked.args, Some("{}"), &*place.ids);
+    place.store.run(redacted).await.expect("create");
+    let shown = || async {
+        let page = place.store.read().audit(&AuditFilter::default()).await;
+        let opened = |event: crate::audit::Event| {
+            let openings: std::collections::BTreeMap<String, Option<Opening>> =
+                serde_json::from_str(&event.openings).expect("what everybody reads");
+            openings["tool_args"].clone().map(|opening| opening.value)
+        };
+        let events = page.expect("events").items;
+        events.into_iter().map(opened).collect::<Vec<_>>()
+    };
+    assert_eq!(shown().await, [Some(plain.args.clone()), Some("{}".to_owned())]);
+    assert_eq!(place.verify().await, 2);
+    let twice = place.count("audit_event WHERE openings LIKE '%amount%'").await;
+    assert_eq!(twice, 0, "they stand once");
+
+    // What the log says is no longer what would run: the log finds it.
+    let edit = format!("UPDATE confirmation SET args = '{{\"amount\":9}}' WHERE id = '{id}'");
+    place.by_the_back_door(&edit).await.expect("edited");
+    let page = place
+        .store
+        .read()
+        .audit(&AuditFilter::default())
+        .await
+        .expect("events");
+    let fault = Checker::new(Org::from("acme"))
+        .take(&page.items[0])
+        .expect_err("edited");
+    assert_eq!((fault.what, fault.seq), ("edited_text", 1));
+
+    // Erased in both places, the chain stays true.
+    for sql in [
+        format!("UPDATE confirmation SET args = '{{}}' WHERE id = '{id}'"),
+        r#"UPDATE audit_event SET openings = '{"tool_args":null}' WHERE seq = 1"#.to_owned(),
+    ] {
+        place.by_the_back_door(&sql).await.expect("erased");
+    }
+    assert_eq!(shown().await[0], None);
+    assert_eq!(place.verify().await, 2);
+}
+
 pub(super) async fn old_callbacks_are_forgotten(place: &Place) {
     let dossier = place.fresh(&Ask::default()).await;
     let press = click(&dossier, "press", "dana", Decision::Approve);

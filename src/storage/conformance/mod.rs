@@ -11,7 +11,7 @@ use crate::audit::{Checker, Opening};
 use crate::clock::ManualClock;
 use crate::confirmation::cancel::Cancel;
 use crate::confirmation::consume::Consume;
-use crate::confirmation::create::{Create, Created};
+use crate::confirmation::create::{Create, Created, shown_args};
 use crate::confirmation::decide::{Ballot, Clicked, Decide, Decided, Surface, Target};
 use crate::confirmation::roll::{Roll, Voter};
 use crate::confirmation::{Asked, Delivery, DeliveryState, Dossier};
@@ -32,6 +32,7 @@ mod pages;
 mod place;
 mod request;
 mod two;
+mod upgrade;
 mod work;
 
 use place::Place;
@@ -83,10 +84,12 @@ on_both! {
     log:
         the_chain_has_no_gaps_under_concurrency_and_verifies,
         the_log_cannot_be_edited_or_cut_but_openings_can_be_erased,
+        arguments_stand_once_and_the_log_shows_and_guards_them_all_the_same,
         old_callbacks_are_forgotten;
     fault:
         a_bad_item_does_not_hurt_its_neighbours,
         a_statement_that_fails_leaves_nothing_half_written,
+        a_change_that_misses_its_row_keeps_nothing,
         a_row_that_makes_no_sense_does_not_stop_the_others,
         what_was_queued_is_committed_before_the_store_ends;
     pages:
@@ -211,7 +214,7 @@ impl Ask {
             },
             deliveries: (0..self.cards).map(card).collect(),
             join_twin: self.join,
-            shown_args: Opening::new(&self.args, ids),
+            shown_args: shown_args(&self.args, None, ids),
             shown_requester: Some(Opening::new("olga", ids)),
         }
     }

@@ -65,6 +65,18 @@ impl Place {
         (Tasks::new(), self.base.url())
     }
 
+    /// The same place after a stop, with the same clock.
+    pub(super) async fn opened_again(self) -> Self {
+        let tasks = Tasks::new();
+        let (mut settings, _) = self.base.settings();
+        match &self.time {
+            Time::Stands(clock) => settings.clock = Arc::new(clock.clone()),
+            Time::Runs(offset) => settings.offset = offset.clone(),
+        }
+        let store = open(&settings, &tasks).await.expect("it comes up again");
+        Self { store, tasks, ..self }
+    }
+
     pub(super) async fn postgres_unmigrated() -> Empty {
         let base = Base::fresh_postgres();
         base.administer("CREATE DATABASE").await;
@@ -75,7 +87,7 @@ impl Place {
         let base = Base::fresh_postgres();
         base.administer("CREATE DATABASE").await;
         let tasks = Tasks::new();
-        let (settings, offset) = base.postgres_settings();
+        let (settings, offset) = base.settings();
         let store = open(&settings, &tasks).await.expect("a store");
         let place = Self {
             store,
@@ -95,7 +107,7 @@ impl Place {
 
     /// The same, with some of its settings changed.
     pub(super) async fn neighbour_with(&self, change: impl FnOnce(&mut Settings)) -> (Store, Tasks) {
-        let (mut settings, _) = self.base.postgres_settings();
+        let (mut settings, _) = self.base.settings();
         change(&mut settings);
         if let Time::Runs(offset) = &self.time {
             settings.offset = offset.clone();
@@ -155,7 +167,7 @@ impl Place {
         }
     }
 
-    async fn count(&self, table: &str) -> i64 {
+    pub(super) async fn count(&self, table: &str) -> i64 {
         let sql = AssertSqlSafe(format!("SELECT count(*) FROM {table}"));
         match &self.base {
             Base::Sqlite(path) => {
@@ -186,6 +198,20 @@ impl Place {
             ),
             Base::Postgres { .. } => format!(
                 "CREATE TRIGGER sabotage BEFORE {operation} ON {table} FOR EACH ROW EXECUTE FUNCTION gatepost_refuse()"
+            ),
+        };
+        self.by_the_back_door(&sql).await.expect("sabotaged");
+    }
+
+    /// Makes changes of this table miss their rows without a word.
+    pub(super) async fn swallow(&self, table: &str) {
+        let sql = match &self.base {
+            Base::Sqlite(_) => {
+                format!("CREATE TRIGGER sabotage BEFORE UPDATE ON {table} BEGIN SELECT RAISE(IGNORE); END")
+            }
+            Base::Postgres { .. } => format!(
+                "CREATE FUNCTION swallow() RETURNS trigger LANGUAGE plpgsql AS 'BEGIN RETURN NULL; END';
+                 CREATE TRIGGER sabotage BEFORE UPDATE ON {table} FOR EACH ROW EXECUTE FUNCTION swallow()"
             ),
         };
         self.by_the_back_door(&sql).await.expect("sabotaged");
@@ -231,9 +257,7 @@ impl Empty {
     pub(super) async fn open(&self) -> (Store, Tasks) {
         let tasks = Tasks::new();
         (
-            open(&self.0.postgres_settings().0, &tasks)
-                .await
-                .expect("it comes up"),
+            open(&self.0.settings().0, &tasks).await.expect("it comes up"),
             tasks,
         )
     }
@@ -265,7 +289,7 @@ impl Base {
         }
     }
 
-    fn postgres_settings(&self) -> (Settings, ClockOffset) {
+    fn settings(&self) -> (Settings, ClockOffset) {
         let clock = ManualClock::at(START);
         let settings = Settings {
             idle: Duration::from_millis(10),

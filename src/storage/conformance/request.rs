@@ -320,7 +320,7 @@ pub(super) async fn texts_come_back_exactly_whatever_they_hold(place: &Place) {
     create.asked.requester = Some(nasty.to_owned());
     create.asked.session_id = Some(nasty.to_owned());
     create.reason = Some(nasty.to_owned());
-    create.shown_args = Opening::new(nasty, &*place.ids);
+    create.shown_args = shown_args(&create.asked.args, Some(nasty), &*place.ids);
     let id = create.id.clone();
     place.store.run(create.clone()).await.expect("kept");
     let stored = place.dossier(&id).await;

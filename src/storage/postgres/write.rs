@@ -43,7 +43,7 @@ const CHANGE_DELIVERIES: &str = "UPDATE delivery SET
     state = new.state, nonce = new.nonce, token_hash = new.token_hash, approvable = new.approvable, unheard = new.unheard, standing = new.standing,
     error = new.error
   FROM json_populate_recordset(NULL::delivery, $1::json) AS new
-  WHERE delivery.id = new.id";
+  WHERE delivery.confirmation = new.confirmation AND delivery.id = new.id";
 const REMOVE_OUTBOX: &str = "DELETE FROM outbox WHERE id IN (SELECT json_array_elements_text($1::json))";
 static PUT_OUTBOX: LazyLock<String> =
     LazyLock::new(|| format!("{} {OUTBOX_REPLACES}", OutboxRow::POSTGRES_INSERT));

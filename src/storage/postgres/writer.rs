@@ -10,7 +10,7 @@ use super::hint::Hints;
 use super::load::{self, NOW};
 use super::plans::{self, Plans};
 use super::{failed, fault, silent, write, writing};
-use crate::storage::batch::{Engine, Fault};
+use crate::storage::batch::{Engine, Fault, Trouble};
 use crate::storage::{Changes, ClockOffset, Loaded, StoreError, Touches, Wake};
 
 /// Accepted callbacks forgotten in one bite.
@@ -106,14 +106,12 @@ impl Engine for PostgresWriter {
         loaded
     }
 
-    async fn write(&mut self, changes: &Changes) -> Result<(), Fault> {
-        let written = within(self.patience, write::write(self.connection()?, changes)).await?;
-        self.plans.wrote(written);
-        Ok(())
-    }
-
-    async fn commit(&mut self) -> Result<(), Fault> {
-        self.order("COMMIT").await
+    async fn conclude(&mut self, changes: &Changes) -> Result<(), Trouble> {
+        let patience = self.patience;
+        let connection = self.connection().map_err(Trouble::Before)?;
+        let written = within(patience, write::write(connection, changes)).await;
+        self.plans.wrote(written.map_err(Trouble::Before)?);
+        self.order("COMMIT").await.map_err(Trouble::Commit)
     }
 
     async fn rollback(&mut self) -> Result<(), Fault> {

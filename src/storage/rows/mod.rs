@@ -1,7 +1,7 @@
 //! The rows as both databases keep them, and the way between a row and what it means.
 //!
-//! A row travels as one JSON object with a key for each column, in both directions: SQLite takes sets through `json_each` and
-//! gives rows through `json_object`, PostgreSQL takes them through `json_populate_recordset` and gives them through
+//! A row travels as one JSON object with a key for each column: SQLite takes sets through `json_each` and gives rows through
+//! `json_array`, which names no column (reading takes both forms), PostgreSQL takes them through `json_populate_recordset` and gives them through
 //! `row_to_json`. So there is one codec for both, and a set is one parameter. Reading is exhaustive: a row that means nothing
 //! is [`StoreError::Inconsistent`], never a guess. This file must not know how rows are found.
 
@@ -28,10 +28,9 @@ macro_rules! row {
         }
 
         impl $name {
-            /// The row of the table as text of a JSON object (SQLite).
+            /// The row of the table as text of a JSON array, in the order of the columns here (SQLite).
             pub(in crate::storage) const SQLITE: &str = concat!(
-                "json_object('", stringify!($first), "', ", $table, ".", stringify!($first),
-                $(", '", stringify!($column), "', ", $table, ".", stringify!($column),)* ")"
+                "json_array(", $table, ".", stringify!($first), $(", ", $table, ".", stringify!($column),)* ")"
             );
             /// The row of the table as text of a JSON object (PostgreSQL).
             pub(in crate::storage) const POSTGRES: &str = concat!("row_to_json(", $table, ")::text");
@@ -73,6 +72,11 @@ impl Text {
             }
         }
         Self(kept)
+    }
+
+    /// A text as the database gave it.
+    pub(super) const fn kept(text: String) -> Self {
+        Self(text)
     }
 
     /// The exact text that was kept; `None` when it was never spelled by [`Text::keep`].
@@ -158,15 +162,16 @@ impl Site {
     }
 }
 
-/// Reads a row's JSON object; the table is named when it has the wrong columns.
+/// Reads a row's JSON object or array; the table is named when it has the wrong columns.
 pub(super) fn parse<R: DeserializeOwned>(table: &'static str, body: &str) -> Result<R, StoreError> {
     serde_json::from_str(body).map_err(|_| Site::new(table, "?").fault("columns"))
 }
 
-/// Reads what the database gave of one kind: one row's JSON object, or an array of many. That the columns are there and of
+/// Reads what the database gave of one kind: one row as [`parse`] reads it, or an array of many. That the columns are there and of
 /// their types is the schema's promise; what they mean is each row's own matter.
 pub(super) fn parse_all<R: DeserializeOwned>(table: &'static str, body: &str) -> Result<Vec<R>, StoreError> {
-    if body.starts_with('[') {
+    // No row begins with a column that is an array or an object itself.
+    if body == "[]" || body.starts_with("[[") || body.starts_with("[{") {
         return serde_json::from_str(body).map_err(|_| Site::new(table, "?").fault("columns"));
     }
     Ok(vec![parse(table, body)?])

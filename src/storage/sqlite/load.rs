@@ -6,7 +6,7 @@ use gatepost_channel::UtcMillis;
 use sqlx::AssertSqlSafe;
 use sqlx::sqlite::SqliteConnection;
 
-use super::{failed, fault};
+use super::fault;
 use crate::clock::Clock;
 use crate::storage::batch::Fault;
 use crate::storage::gather::{Due, Gathered, Kind, chooses, gather};
@@ -34,6 +34,9 @@ const OF_OUTBOX: &str = "SELECT confirmation FROM json_each($1, '$.outbox') AS w
   ON outbox.id = wanted.value AND confirmation IS NOT NULL";
 const OF_REPLAYS: &str = "SELECT confirmation FROM json_each($1, '$.replays') AS wanted CROSS JOIN replay
   ON app_kind = wanted.value->>0 AND app_id = wanted.value->>1 AND press = wanted.value->>2 AND confirmation IS NOT NULL";
+/// The outbox row of a card has the card's digits ([`OutboxId::of_card`](crate::ids::OutboxId::of_card)), so no tree leads from a
+/// request to its rows.
+const OF_CARDS: &str = "SELECT 'ob_' || substr(delivery.id, 4) FROM request CROSS JOIN delivery ON delivery.confirmation = request.id";
 /// What hangs on the requests that were found.
 static OF_REQUESTS: LazyLock<String> = LazyLock::new(|| {
     format!(
@@ -94,7 +97,7 @@ fn reading(wanted: &Wanted) -> String {
         work.push("SELECT value FROM json_each($1, '$.jobs')");
     }
     if !requests.is_empty() {
-        errand.push("SELECT outbox.id FROM request CROSS JOIN outbox ON outbox.confirmation = request.id AND card IS NOT NULL");
+        errand.push(OF_CARDS);
         work.push("SELECT confirmation.job FROM request CROSS JOIN confirmation ON confirmation.id = request.id AND confirmation.job IS NOT NULL");
         chain.push(
             "SELECT confirmation.org FROM request CROSS JOIN confirmation ON confirmation.id = request.id",
@@ -128,24 +131,25 @@ fn reading(wanted: &Wanted) -> String {
     format!("WITH {} {}", found.join(", "), parts.join(" UNION ALL "))
 }
 
-// In each, `$1` is the clock, `$2` how many, `$3` the rows to pass over.
-const DUE_CONFIRMATIONS: &str = "SELECT id FROM confirmation WHERE status = 'pending' AND expires_at <= $1
-  AND id NOT IN (SELECT value FROM json_each($3)) ORDER BY expires_at, id LIMIT $2";
-const DUE_OUTBOX: &str = "SELECT id FROM outbox WHERE due_at <= $1
-  AND id NOT IN (SELECT value FROM json_each($3)) ORDER BY due_at, id LIMIT $2";
-const RUNNABLE_JOBS: &str = "SELECT id FROM job WHERE due_at <= $1
-  AND id NOT IN (SELECT value FROM json_each($3)) ORDER BY priority DESC, due_at, id LIMIT $2";
+// In each, `$1` is the clock, `$2` the rows to pass over, and the last one how many.
+const DUE_CONFIRMATIONS: &str =
+    "SELECT 'confirmation', id FROM confirmation WHERE status = 'pending' AND expires_at <= $1
+  AND id NOT IN (SELECT value FROM json_each($2)) ORDER BY expires_at, id LIMIT $3";
+const DUE_OUTBOX: &str = "SELECT 'outbox', id FROM outbox WHERE due_at <= $1
+  AND id NOT IN (SELECT value FROM json_each($2)) ORDER BY due_at, id LIMIT $4";
+const RUNNABLE_JOBS: &str = "SELECT 'runnable', id FROM job WHERE due_at <= $1
+  AND id NOT IN (SELECT value FROM json_each($2)) ORDER BY priority DESC, due_at, id LIMIT $5";
 /// Starts from what was decided and not resumed, and from waits for sub-tasks: never from all that is parked.
 const STRANDED_JOBS: &str = "WITH parked(id) AS (
     SELECT job FROM confirmation WHERE job IS NOT NULL AND decided_at IS NOT NULL AND resumed_at IS NULL
     UNION SELECT id FROM job WHERE status = 'waiting_subtasks')
-  SELECT job.id FROM parked CROSS JOIN job ON job.id = parked.id
+  SELECT 'stranded', job.id FROM parked CROSS JOIN job ON job.id = parked.id
   WHERE job.status IN ('waiting_human', 'waiting_subtasks') AND job.waiting_on <> '[]' AND job.updated_at <= $1
-    AND job.id NOT IN (SELECT value FROM json_each($3))
+    AND job.id NOT IN (SELECT value FROM json_each($2))
     AND NOT EXISTS (SELECT 1 FROM json_each(job.waiting_on) AS waited
       WHERE NOT EXISTS (SELECT 1 FROM confirmation AS c WHERE c.id = waited.value AND c.decided_at IS NOT NULL)
         AND NOT EXISTS (SELECT 1 FROM job AS j WHERE j.id = waited.value AND j.status IN ('completed', 'aborted', 'cancelled', 'error')))
-  ORDER BY job.id LIMIT $2";
+  ORDER BY job.id LIMIT $6";
 /// What stranded jobs wait for.
 const WAITED_FOR: &str = "SELECT waited.value FROM job, json_each(job.waiting_on) AS waited
   WHERE job.id IN (SELECT value FROM json_each($1)) AND substr(waited.value, 1, 3) = 'cr_'";
@@ -167,16 +171,15 @@ pub(super) async fn begin(
         let rows = rows(connection, format!("{BEGIN};\n{}", reading(&wanted)), &wanted).await?;
         return Ok(gather(touches, clock.now(), &rows, &Due::default())?.loaded);
     }
-    sqlx::query(BEGIN)
-        .execute(&mut *connection)
-        .await
-        .map_err(|error| Fault::Lost(failed(&error)))?;
-    load(connection, touches, clock.now(), spoiled).await
+    // Before the lock the clock only helps to choose; what is no longer due under it is passed over.
+    let due = due(connection, Some(BEGIN), touches, clock.now(), spoiled).await?;
+    load(connection, touches, due, clock.now(), spoiled).await
 }
 
 async fn load(
     connection: &mut SqliteConnection,
     touches: &Touches,
+    mut chosen: Due,
     now: UtcMillis,
     spoiled: &mut Vec<String>,
 ) -> Result<Loaded, Fault> {
@@ -184,59 +187,66 @@ async fn load(
     const ROUNDS: usize = 3;
     let mut round = 1;
     loop {
-        let due = due(connection, touches, now, spoiled).await?;
         let mut wanted = Wanted::from(touches);
-        wanted.confirmations.extend(due.confirmations.iter().cloned());
-        wanted.outbox.extend(due.outbox.iter().cloned());
+        wanted.confirmations.extend(chosen.confirmations.iter().cloned());
+        wanted.outbox.extend(chosen.outbox.iter().cloned());
         wanted
             .jobs
-            .extend(due.runnable.iter().chain(&due.stranded).cloned());
-        if !due.stranded.is_empty() {
+            .extend(chosen.runnable.iter().chain(&chosen.stranded).cloned());
+        if !chosen.stranded.is_empty() {
             let requests = sqlx::query_scalar::<_, String>(WAITED_FOR)
-                .bind(spell(&due.stranded))
+                .bind(spell(&chosen.stranded))
                 .fetch_all(&mut *connection)
                 .await
                 .map_err(|error| fault(&error))?;
             wanted.confirmations.extend(requests);
         }
         let rows = rows(connection, reading(&wanted), &wanted).await?;
-        let gathered = gather(touches, now, &rows, &due)?;
+        let gathered = gather(touches, now, &rows, &chosen)?;
         let Gathered { loaded, spoiled: new } = gathered;
         if new.is_empty() || round == ROUNDS {
             return Ok(loaded);
         }
         spoiled.extend(new);
+        chosen = due(connection, None, touches, now, spoiled).await?;
         round += 1;
     }
 }
 
+/// What the store chooses, in one hand-over to the driver's thread; behind the order that begins the transaction, if there is one.
 async fn due(
     connection: &mut SqliteConnection,
+    begin: Option<&str>,
     touches: &Touches,
     now: UtcMillis,
     spoiled: &[String],
 ) -> Result<Due, Fault> {
+    let limits = [
+        (DUE_CONFIRMATIONS, touches.due_confirmations),
+        (DUE_OUTBOX, touches.due_outbox),
+        (RUNNABLE_JOBS, touches.runnable_jobs),
+        (STRANDED_JOBS, touches.stranded_jobs),
+    ];
+    let wanted = limits
+        .iter()
+        .filter(|(_, limit)| *limit > 0)
+        .map(|(statement, _)| *statement);
+    let orders: Vec<&str> = begin.into_iter().chain(wanted).collect();
+    let mut query = sqlx::query_as(AssertSqlSafe(orders.join(";\n")))
+        .bind(now.0)
+        .bind(spell(spoiled));
+    for (_, limit) in limits {
+        query = query.bind(i64::try_from(limit).unwrap_or(i64::MAX));
+    }
+    let found: Vec<(String, String)> = query.fetch_all(connection).await.map_err(|error| fault(&error))?;
     let mut due = Due::default();
-    for (statement, limit, into) in [
-        (
-            DUE_CONFIRMATIONS,
-            touches.due_confirmations,
-            &mut due.confirmations,
-        ),
-        (DUE_OUTBOX, touches.due_outbox, &mut due.outbox),
-        (RUNNABLE_JOBS, touches.runnable_jobs, &mut due.runnable),
-        (STRANDED_JOBS, touches.stranded_jobs, &mut due.stranded),
-    ] {
-        if limit == 0 {
-            continue;
+    for (kind, id) in found {
+        match kind.as_str() {
+            "confirmation" => due.confirmations.push(id),
+            "outbox" => due.outbox.push(id),
+            "runnable" => due.runnable.push(id),
+            _ => due.stranded.push(id),
         }
-        *into = sqlx::query_scalar(statement)
-            .bind(now.0)
-            .bind(i64::try_from(limit).unwrap_or(i64::MAX))
-            .bind(spell(spoiled))
-            .fetch_all(&mut *connection)
-            .await
-            .map_err(|error| fault(&error))?;
     }
     Ok(due)
 }

@@ -18,6 +18,7 @@ use super::reader::Reader;
 use super::{Store, StoreError, Wakes};
 use crate::lifecycle::Tasks;
 
+mod checkpoint;
 mod file;
 mod load;
 mod migrate;
@@ -29,11 +30,9 @@ mod writer;
 const BUSY: Duration = Duration::from_secs(5);
 /// Prepared statements kept by each connection; all of ours fit.
 const STATEMENTS: usize = 64;
-/// Pages in the log before a commit moves them into the file: rarely, since it costs the commit that does it.
-const CHECKPOINT_PAGES: &str = "4000";
 
 /// The writer's page cache, in KiB as SQLite spells it: the open requests and the ends of all indexes fit.
-const CACHE: &str = "-32768";
+const CACHE: &str = "-16384";
 
 /// Opens the file, creating it at the first start, brings its schema up to date and starts the writer.
 pub(super) async fn open(path: &Path, settings: &Settings, tasks: &Tasks) -> Result<Store, OpenError> {
@@ -53,7 +52,14 @@ pub(super) async fn open(path: &Path, settings: &Settings, tasks: &Tasks) -> Res
         .map_err(|error| OpenError::Unusable(describe(&error)))?;
     let clock = Arc::clone(&settings.clock);
     let wakes = Wakes::new();
-    let engine = writer::SqliteWriter::new(connection, writing(path), Arc::clone(&clock), lock);
+    let log = checkpoint::Log::default();
+    let mover = writing(path)
+        .thread_name(|_| "gatepost-sqlite-checkpoint".to_owned())
+        .connect()
+        .await
+        .map_err(|error| OpenError::Unusable(describe(&error)))?;
+    tasks.spawn(checkpoint::watch(mover, log.clone(), tasks.clone()));
+    let engine = writer::SqliteWriter::new(connection, writing(path), Arc::clone(&clock), log, lock);
     let queue = Queue::before(engine, wakes.clone(), settings.idle, tasks);
     let reader = Reader(read::Sqlites::new(readers, clock));
     Ok(Store::new(Arc::new(queue), Arc::new(reader), wakes))
@@ -79,7 +85,7 @@ fn writing(path: &Path) -> SqliteConnectOptions {
         .foreign_keys(true)
         .busy_timeout(BUSY)
         .statement_cache_capacity(STATEMENTS)
-        .pragma("wal_autocheckpoint", CHECKPOINT_PAGES)
+        .pragma("wal_autocheckpoint", checkpoint::FULL_LOG)
         .pragma("cache_size", CACHE)
         .pragma("temp_store", "MEMORY")
         .pragma("trusted_schema", "OFF")

@@ -1,5 +1,5 @@
-//! Writing the difference: one statement for each list that is not empty, each over one JSON array, all of them handed to the
-//! driver at once: each hand-over wakes its thread and ours, which costs a small commit more than the statements do.
+//! Writing the difference: one statement for each list that is not empty, each over one JSON array, all of them and the commit
+//! handed to the driver at once: each hand-over wakes its thread and ours, which costs a small commit more than the statements do.
 
 use std::sync::LazyLock;
 
@@ -8,7 +8,7 @@ use sqlx::sqlite::SqliteConnection;
 use sqlx::{AssertSqlSafe, Either, Executor as _};
 
 use super::fault;
-use crate::storage::batch::Fault;
+use crate::storage::batch::{Fault, Trouble};
 use crate::storage::difference::{Step, puts};
 use crate::storage::rows::log::{EventRow, HeadRow, ReplayMemory};
 use crate::storage::rows::request::{ConfirmationRow, DeliveryRow, VoteRow};
@@ -47,53 +47,63 @@ const CHANGE_JOBS: &str = "UPDATE job SET
 const CHANGE_DELIVERIES: &str = "UPDATE delivery SET
     state = new.body->>'state', nonce = new.body->>'nonce', token_hash = new.body->>'token_hash',
     approvable = new.body->>'approvable', unheard = new.body->>'unheard', standing = new.body->>'standing', error = new.body->>'error'
-  FROM (SELECT value->>'id' AS id, value AS body FROM jsonb_each($1)) AS new
-  WHERE delivery.id = new.id";
+  FROM (SELECT value->>'confirmation' AS confirmation, value->>'id' AS id, value AS body FROM jsonb_each($1)) AS new
+  WHERE delivery.confirmation = new.confirmation AND delivery.id = new.id";
 const REMOVE_OUTBOX: &str = "DELETE FROM outbox WHERE id IN (SELECT value FROM json_each($1))";
 static PUT_OUTBOX: LazyLock<String> =
     LazyLock::new(|| format!("{} {}", OutboxRow::SQLITE_INSERT, OUTBOX_REPLACES));
 static MOVE_HEADS: LazyLock<String> = LazyLock::new(|| format!("{} {}", HeadRow::SQLITE_INSERT, HEAD_MOVES));
 
-/// The statements, each over a parameter of its own: `$1` is the clock, the set of a step stands at its place after it.
+/// The statements, each over parameters of its own: `$1` is the clock; the set of a step stands at its place after it, and the
+/// number of its rows as many places further on. A step that may miss a row is followed by a question that fails if it did, so
+/// that nothing after it runs and the whole can end with its own commit.
 static STATEMENTS: LazyLock<[String; Step::ALL.len()]> = LazyLock::new(|| {
     Step::ALL.map(|step| {
-        let set = format!("${}", step as usize + 2);
-        statement(step)
+        let set = step as usize + 2;
+        let statement = statement(step)
             .replace("$2", "$now")
-            .replace("$1", &set)
-            .replace("$now", "$1")
+            .replace("$1", &format!("${set}"))
+            .replace("$now", "$1");
+        if !step.may_miss() {
+            return statement;
+        }
+        let rows = set + Step::ALL.len();
+        format!("{statement};\nSELECT CASE WHEN changes() <> ${rows} THEN abs(-9223372036854775808) END")
     })
 });
+const COMMIT: &str = "COMMIT";
 
-/// Writes everything.
-pub(super) async fn write(connection: &mut SqliteConnection, changes: &Changes) -> Result<(), Fault> {
+/// Writes everything and commits, in one hand-over to the driver's thread.
+pub(super) async fn conclude(connection: &mut SqliteConnection, changes: &Changes) -> Result<(), Trouble> {
     let puts = puts(changes);
-    let orders: Vec<&str> = puts
-        .iter()
-        .map(|put| STATEMENTS[put.step as usize].as_str())
-        .collect();
+    let orders = puts.iter().map(|put| STATEMENTS[put.step as usize].as_str());
+    let orders: Vec<&str> = orders.chain([COMMIT]).collect();
+    let checks = puts.iter().filter(|put| put.step.may_miss()).count();
+    let mut left = puts.len() + checks;
     // Text of ours alone, and one of few: the driver keeps each combination prepared.
     let mut query = sqlx::query(AssertSqlSafe(orders.join(";\n"))).bind(changes.now.0);
-    for step in Step::ALL {
-        query = query.bind(
-            puts.iter()
-                .find(|put| put.step == step)
-                .map(|put| put.set.as_str()),
-        );
+    let mut sets: [Option<(String, i64)>; Step::ALL.len()] = Default::default();
+    for put in puts {
+        let rows = i64::try_from(put.rows).unwrap_or(i64::MAX);
+        sets[put.step as usize] = Some((put.set, rows));
+    }
+    let rows = sets.each_ref().map(|set| set.as_ref().map(|(_, rows)| *rows));
+    for set in sets {
+        query = query.bind(set.map(|(set, _)| set));
+    }
+    for rows in rows {
+        query = query.bind(rows);
     }
     let mut done = connection.fetch_many(query);
-    let mut left = puts.iter();
-    while let Some(one) = done.try_next().await.map_err(|error| fault(&error))? {
-        if let Either::Left(one) = one {
-            match left.next() {
-                Some(put) => put.check(one.rows_affected())?,
-                None => return Err(Fault::Lost(unheard())),
-            }
+    loop {
+        match done.try_next().await {
+            Ok(Some(Either::Left(_))) if left == 0 => return Ok(()),
+            Ok(Some(Either::Left(_))) => left -= 1,
+            Ok(Some(Either::Right(_))) => {}
+            Ok(None) => return Err(Trouble::Commit(Fault::Lost(unheard()))),
+            Err(error) if left == 0 => return Err(Trouble::Commit(fault(&error))),
+            Err(error) => return Err(Trouble::Before(fault(&error))),
         }
-    }
-    match left.next() {
-        None => Ok(()),
-        Some(_) => Err(Fault::Lost(unheard())),
     }
 }
 

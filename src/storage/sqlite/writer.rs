@@ -5,23 +5,38 @@ use std::sync::Arc;
 use sqlx::Connection as _;
 use sqlx::sqlite::{SqliteConnectOptions, SqliteConnection};
 
+use super::checkpoint::Log;
 use super::file::Claim;
 use super::{failed, fault, load, reconnect, write};
 use crate::clock::Clock;
-use crate::storage::batch::{Engine, Fault};
+use crate::storage::batch::{Engine, Fault, Trouble};
 use crate::storage::{Changes, Loaded, StoreError, Touches, Wake};
 
-/// Accepted callbacks forgotten in one bite.
-const FORGET: &str = "DELETE FROM replay WHERE (app_kind, app_id, press) IN (
-  SELECT app_kind, app_id, press FROM replay WHERE forget_at <= $1 ORDER BY forget_at LIMIT 500)";
+/// Accepted callbacks looked at in one bite.
+const BITE: i64 = 5_000;
+/// Where the bite ends that begins behind `$1`, `$2`, `$3`; nothing when it reaches the end of the memory.
+const END_OF_BITE: &str =
+    "SELECT app_kind, app_id, press FROM replay WHERE (app_kind, app_id, press) > ($1, $2, $3)
+  ORDER BY app_kind, app_id, press LIMIT 1 OFFSET $4";
+/// Forgets what may be forgotten by `$1` behind one key and up to another.
+const FORGET: &str = "DELETE FROM replay WHERE forget_at <= $1
+  AND (app_kind, app_id, press) > ($2, $3, $4) AND (app_kind, app_id, press) <= ($5, $6, $7)";
+const FORGET_TO_THE_END: &str =
+    "DELETE FROM replay WHERE forget_at <= $1 AND (app_kind, app_id, press) > ($2, $3, $4)";
+
+/// A key of the replay memory.
+type Press = (String, String, String);
 
 pub(super) struct SqliteWriter {
     /// `None` only between a lost connection and the next.
     connection: Option<SqliteConnection>,
     options: SqliteConnectOptions,
     clock: Arc<dyn Clock>,
+    log: Log,
     /// Rows that make no sense; they are not chosen again.
     spoiled: Vec<String>,
+    /// How far the replay memory was walked.
+    walked: Press,
     _claim: Claim,
 }
 
@@ -30,13 +45,16 @@ impl SqliteWriter {
         connection: SqliteConnection,
         options: SqliteConnectOptions,
         clock: Arc<dyn Clock>,
+        log: Log,
         claim: Claim,
     ) -> Self {
         Self {
             connection: Some(connection),
             options,
             clock,
+            log,
             spoiled: Vec::new(),
+            walked: (String::new(), String::new(), String::new()),
             _claim: claim,
         }
     }
@@ -45,6 +63,33 @@ impl SqliteWriter {
         self.connection
             .as_mut()
             .ok_or_else(|| Fault::Lost(StoreError::Database("no connection".to_owned())))
+    }
+
+    /// Walks on through the replay memory and forgets what may be forgotten on the way.
+    async fn forget(&mut self) -> Result<(), Fault> {
+        let now = self.clock.now();
+        let from = std::mem::take(&mut self.walked);
+        let connection = self.connection()?;
+        let end: Option<Press> = sqlx::query_as(END_OF_BITE)
+            .bind(&from.0)
+            .bind(&from.1)
+            .bind(&from.2)
+            .bind(BITE - 1)
+            .fetch_optional(&mut *connection)
+            .await
+            .map_err(|error| fault(&error))?;
+        let statement = if end.is_some() { FORGET } else { FORGET_TO_THE_END };
+        let mut forget = sqlx::query(statement)
+            .bind(now.0)
+            .bind(from.0)
+            .bind(from.1)
+            .bind(from.2);
+        if let Some(end) = &end {
+            forget = forget.bind(&end.0).bind(&end.1).bind(&end.2);
+        }
+        forget.execute(connection).await.map_err(|error| fault(&error))?;
+        self.walked = end.unwrap_or_default();
+        Ok(())
     }
 
     async fn order(&mut self, sql: &'static str) -> Result<(), Fault> {
@@ -68,12 +113,11 @@ impl Engine for SqliteWriter {
         loaded
     }
 
-    async fn write(&mut self, changes: &Changes) -> Result<(), Fault> {
-        write::write(self.connection()?, changes).await
-    }
-
-    async fn commit(&mut self) -> Result<(), Fault> {
-        self.order("COMMIT").await
+    async fn conclude(&mut self, changes: &Changes) -> Result<(), Trouble> {
+        let connection = self.connection().map_err(Trouble::Before)?;
+        write::conclude(connection, changes).await?;
+        self.log.grew();
+        Ok(())
     }
 
     async fn rollback(&mut self) -> Result<(), Fault> {
@@ -87,19 +131,8 @@ impl Engine for SqliteWriter {
     }
 
     async fn tidy(&mut self) -> Result<(), Fault> {
-        let now = self.clock.now();
-        let connection = self.connection()?;
-        for (statement, bound) in [(FORGET, Some(now.0)), ("PRAGMA wal_checkpoint(PASSIVE)", None)] {
-            let mut query = sqlx::query(statement);
-            if let Some(bound) = bound {
-                query = query.bind(bound);
-            }
-            query
-                .execute(&mut *connection)
-                .await
-                .map_err(|error| fault(&error))?;
-        }
-        Ok(())
+        self.forget().await?;
+        self.order("PRAGMA wal_checkpoint(PASSIVE)").await
     }
 
     fn committed(&self, _wakes: &[Wake]) {
