@@ -34,6 +34,7 @@ use crate::storage::open::{ClockOffset, OpenError, Settings, open};
 
 pub mod channels;
 mod jobs;
+mod observers;
 pub mod people;
 
 /// How long a stop waits for what was accepted.
@@ -105,6 +106,7 @@ pub enum StartError {
 pub struct Server {
     addresses: Vec<SocketAddr>,
     gatekeeper: Gatekeeper,
+    hooks: Arc<hook::Hooks>,
     tasks: Tasks,
     journal_tasks: Tasks,
     store_tasks: Tasks,
@@ -144,6 +146,7 @@ impl Server {
         let (journal, scribe) = Journal::open();
         let outside = hook::Outside::new(&journal, &ids, &clock, &tasks);
         let hooks = Arc::new(hook::build(&[&config.hooks], &outside)?);
+        observers::starting(&hooks, &registry);
         let gatekeeper = Gatekeeper::new(gatekeeper::Parts {
             store: store.clone(),
             policy: Arc::clone(&loaded.policy),
@@ -163,6 +166,7 @@ impl Server {
             &outside,
         )?;
         let sender = Sender::new(store.clone(), registry, maker, Arc::clone(&clock), &*ids);
+        observers::watch(&hooks, &sender);
         tasks.spawn(Arc::clone(&sender).run(tasks.clone()));
         journal_tasks.spawn(scribe.run(store.clone(), Arc::clone(&clock), journal_tasks.clone()));
         tasks.spawn(sweeper::run(store.clone(), Arc::clone(&clock), tasks.clone()));
@@ -197,12 +201,14 @@ impl Server {
                 tasks.clone(),
             ));
         }
+        observers::ready(&hooks, gatekeeper.registry());
         for address in &addresses {
             info!(%address, "listening");
         }
         Ok(Self {
             addresses,
             gatekeeper,
+            hooks,
             tasks,
             journal_tasks,
             store_tasks,
@@ -223,6 +229,7 @@ impl Server {
     ///
     /// In this order, because each may still write to the next: who answers and works, then the journal, then the store.
     pub async fn stop(self) -> bool {
+        observers::stopping(&self.hooks, self.gatekeeper.registry());
         let mut ended = true;
         for tasks in [self.tasks, self.journal_tasks, self.store_tasks] {
             tasks.ask_to_stop();

@@ -33,6 +33,8 @@ mod compact_tests;
 #[cfg(test)]
 mod movement_tests;
 #[cfg(test)]
+mod observed_tests;
+#[cfg(test)]
 mod outside_tests;
 #[cfg(test)]
 mod runner_tests;

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 use super::engine::{Effect, Event, Limits, Setting, step};
 use super::memory::{Entry, Memory, Past, hear};
 use super::model::client::{ModelClient, Patience};
-use super::model::{Model as _, ModelError, Question, RawCall, Reply, ToolOffer, Usage};
+use super::model::{Listener, Model as _, ModelError, Progress, Question, RawCall, Reply, ToolOffer, Usage};
 use super::piece::{Piece, Pieces};
 use super::scene::{House, Scene};
 use crate::config::Secret;
@@ -225,16 +225,26 @@ async fn serve(
     State(endpoint): State<Arc<Endpoint>>,
     headers: HeaderMap,
     body: Bytes,
-) -> (StatusCode, String) {
-    let body = serde_json::from_slice(&body).unwrap();
-    endpoint.requests.lock().unwrap().push((headers, body));
+) -> (StatusCode, [(&'static str, &'static str); 1], String) {
+    let asked: Value = serde_json::from_slice(&body).unwrap();
+    let streams = asked["stream"] == true;
+    endpoint.requests.lock().unwrap().push((headers, asked));
     let (status, body) = endpoint
         .answers
         .lock()
         .unwrap()
         .pop_front()
         .unwrap_or((500, String::new()));
-    (StatusCode::from_u16(status).unwrap(), body)
+    let kind = if streams && body.contains("[DONE]") {
+        "text/event-stream"
+    } else {
+        "text/plain"
+    };
+    (
+        StatusCode::from_u16(status).unwrap(),
+        [("content-type", kind)],
+        body,
+    )
 }
 
 async fn endpoint(answers: &[(u16, &str)]) -> (Arc<Endpoint>, ModelClient) {
@@ -287,6 +297,7 @@ fn asks(history: &[Entry]) -> Question<'_> {
             description: "does".to_owned(),
             parameters: json!({"type": "object"}),
         }],
+        listener: Listener::default(),
     }
 }
 
@@ -334,7 +345,21 @@ data: [DONE]\r\n\r\n";
 async fn a_stream_is_understood_asked_for_or_not() {
     for stream in [false, true] {
         let (endpoint, client) = endpoint_of(&[(200, STREAMED)], stream).await;
-        let reply = client.ask(asks(&[])).await.unwrap();
+        let heard = Mutex::new(Vec::new());
+        let hear = |progress| heard.lock().unwrap().push(progress);
+        let question = Question {
+            listener: Listener::new(&hear),
+            ..asks(&[])
+        };
+        let reply = client.ask(question).await.unwrap();
+        assert_eq!(heard.lock().unwrap().is_empty(), !stream);
+        assert!(
+            heard
+                .lock()
+                .unwrap()
+                .iter()
+                .all(|told| matches!(told, Progress::Heard { bytes: 1.. }))
+        );
         assert_eq!((reply.text.as_deref(), reply.complete), (Some("hi"), true));
         let usage = (
             reply.usage.input_tokens,
@@ -391,7 +416,15 @@ async fn passing_faults_are_repeated_and_lasting_ones_are_not() {
     ];
     for (answers, asked, error) in table {
         let (endpoint, client) = endpoint(answers).await;
-        let reply = client.ask(asks(&[])).await;
+        let heard = Mutex::new(Vec::new());
+        let hear = |progress| heard.lock().unwrap().push(progress);
+        let question = Question {
+            listener: Listener::new(&hear),
+            ..asks(&[])
+        };
+        let reply = client.ask(question).await;
+        let again: Vec<_> = (2..=asked).map(|tries| Progress::AskedAgain { tries }).collect();
+        assert_eq!(*heard.lock().unwrap(), again);
         assert_eq!(reply.err(), error);
         assert_eq!(endpoint.requests.lock().unwrap().len(), asked);
     }

@@ -2,7 +2,7 @@
 
 use super::control::Control;
 use super::memory::Memory;
-use super::model::{Question, ToolOffer};
+use super::model::{Listener, Question, ToolOffer};
 use super::scene::Scene;
 use super::tool::Shelf;
 
@@ -42,5 +42,6 @@ pub fn question<'a>(scene: &Scene<'_>, shelf: &Shelf, memory: &'a Memory) -> Que
         system: parts.into_iter().flatten().collect::<Vec<_>>().join("\n\n"),
         history: &memory.history,
         tools,
+        listener: Listener::default(),
     }
 }

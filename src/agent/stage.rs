@@ -12,7 +12,7 @@ use super::engine::Limits;
 use super::memory::{Entry, Memory, Past};
 use super::model::{Model, ModelError, Question, Reply};
 use super::piece::{Piece, Pieces};
-use super::runner::Runner;
+use super::runner::{HookSets, Runner};
 use super::runner_tests::{Ledger, gatekeeper, toolbox};
 use crate::audit::Opening;
 use crate::confirmation::Status;
@@ -146,6 +146,13 @@ impl Stage {
             player,
             runner,
             _scribe: scribe,
+        }
+    }
+
+    pub(super) fn with_hooks(self, hooks: HookSets) -> Self {
+        Self {
+            runner: self.runner.with_hooks(hooks),
+            ..self
         }
     }
 

@@ -9,6 +9,7 @@ use super::{ConfigArgs, environment, print};
 use crate::agent::agents;
 use crate::config::agent::ToolConfig;
 use crate::config::context::Complaint;
+use crate::config::hook::HooksConfig;
 use crate::config::mcp::McpReach;
 use crate::config::{Config, Loaded, Problem, ProblemKind, Warning};
 use crate::delivery::phrase::Phrasebook;
@@ -71,20 +72,20 @@ fn look(args: &ConfigArgs) -> Findings {
         Ok(Loaded { config, warnings, .. }) => {
             found.warnings = warnings;
             found.servers = config.agent.tools.iter().filter_map(server).collect();
+            let file = args.config.display().to_string();
             match agents::pieces(&config.agent) {
-                Ok(pieces) => found.warnings.extend(pieces.warnings().iter().cloned()),
+                Ok(pieces) => {
+                    found.warnings.extend(pieces.warnings().iter().cloned());
+                    for piece in pieces.all() {
+                        let at = format!("piece {}", piece.name);
+                        if let Some(block) = &piece.hooks {
+                            found.look_for_absent(block, &at);
+                        }
+                    }
+                }
                 Err(problems) => found.problems = problems,
             }
-            if let Err(error) = hook::check(&config.hooks) {
-                let complaint = Complaint::new(ProblemKind::BadValue, error.to_string());
-                found
-                    .problems
-                    .push(complaint.remedy("see docs/HOOK-PROTOCOL.md").at(
-                        &args.config.display().to_string(),
-                        None,
-                        "hooks",
-                    ));
-            }
+            found.look_at_hooks(&config.hooks, &file);
         }
         Err(problems) => found.problems = problems.as_slice().to_vec(),
     }
@@ -92,6 +93,26 @@ fn look(args: &ConfigArgs) -> Findings {
 }
 
 impl Findings {
+    /// Hooks that cannot be built, and events that hooks wait for in vain. Those of pieces are built as pieces are read.
+    fn look_at_hooks(&mut self, block: &HooksConfig, file: &str) {
+        if let Err(error) = hook::check(block) {
+            let complaint = Complaint::new(ProblemKind::BadValue, error.to_string());
+            let complaint = complaint.remedy("see docs/HOOK-PROTOCOL.md");
+            self.problems.push(complaint.at(file, None, "hooks"));
+        }
+        self.look_for_absent(block, file);
+    }
+
+    fn look_for_absent(&mut self, block: &HooksConfig, file: &str) {
+        let absent = hook::absent(block).into_iter();
+        self.warnings.extend(absent.map(|(key, message)| Warning {
+            file: file.to_owned(),
+            at: None,
+            key,
+            message,
+        }));
+    }
+
     fn tell(&self, args: &ConfigArgs) {
         for problem in &self.problems {
             print::line(&print::lines(&format!("error: {problem}")));

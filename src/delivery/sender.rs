@@ -1,7 +1,7 @@
 //! The sender: takes what is due from the outbox and calls the platforms, never inside a transaction.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 use gatepost_channel::{Card, Failure, Inert, Pace, PostKey, Posted, UtcMillis};
@@ -29,8 +29,15 @@ const REST: Duration = Duration::from_millis(20);
 /// The longest such rest, while no channel has room: a private notice needs none.
 const LONGEST_REST: Duration = Duration::from_millis(200);
 
+/// Looks on while cards are sent. It must not wait.
+pub trait Onlooker: Send + Sync {
+    /// This came of an errand to a channel.
+    fn sent(&self, channel: &ChannelName, request: Option<&ConfirmationId>, sent: &Sent);
+}
+
 /// See the module.
 pub struct Sender {
+    onlooker: OnceLock<Arc<dyn Onlooker>>,
     store: Store,
     registry: Registry,
     maker: CardMaker,
@@ -98,6 +105,7 @@ impl Sender {
             })
             .collect();
         Arc::new(Self {
+            onlooker: OnceLock::new(),
             store,
             registry,
             maker,
@@ -106,6 +114,11 @@ impl Sender {
             pace: Mutex::new(pace),
             last_post: Mutex::default(),
         })
+    }
+
+    /// Lets somebody look on; the first stays.
+    pub fn look_on(&self, onlooker: Arc<dyn Onlooker>) {
+        let _first = self.onlooker.set(onlooker);
     }
 
     /// When a channel last took a card, by this process.
@@ -234,6 +247,9 @@ impl Sender {
             },
         };
         debug!(channel = %item.channel, request = item.confirmation.as_ref().map(ConfirmationId::as_str), what = word(&sent), "sent");
+        if let Some(onlooker) = self.onlooker.get() {
+            onlooker.sent(&item.channel, item.confirmation.as_ref(), &sent);
+        }
         let record = Record {
             id: item.id,
             fence: item.fence,

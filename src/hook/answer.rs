@@ -145,3 +145,45 @@ impl HookResult<ToolOutput> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::hook::fixture::{args, call};
+
+    /// The members of the result in document 003, as views of the one decision: they cannot contradict each other.
+    #[test]
+    fn the_members_of_a_result_follow_its_decision() {
+        let silent = HookResult::<ToolCall>::silent();
+        assert!(silent.allow() && silent.error().is_none() && silent.modified_args().is_none());
+        let blocked = HookResult::<ToolCall>::blocked("frozen").and_did("looked it up");
+        assert!(!blocked.allow() && blocked.modified_args().is_none());
+        assert_eq!(blocked.error(), Some("frozen"));
+        assert_eq!(blocked.side_effects, ["looked it up"]);
+        let changed: HookResult<ToolCall> =
+            Decision::Modify(call("{}").with_args(args(r#"{"dry_run":true}"#))).into();
+        assert!(changed.allow() && changed.error().is_none());
+        assert_eq!(
+            changed.modified_args().map(Arguments::canonical),
+            Some(r#"{"dry_run":true}"#)
+        );
+        // Wanting a person is neither a denial nor an error.
+        let asks: HookResult<ToolCall> = Decision::Ask {
+            reason: Some("large".to_owned()),
+            changed: None,
+        }
+        .into();
+        assert!(asks.allow() && asks.error().is_none());
+        let cut: HookResult<ToolOutput> = Decision::Modify(ToolOutput::done("short")).into();
+        assert_eq!(
+            cut.modified_result().map(|output| output.text.as_str()),
+            Some("short")
+        );
+        for halt in [
+            Decision::<ToolOutput>::AbortTurn { reason: None },
+            Decision::HardAbort { reason: None },
+        ] {
+            assert!(!HookResult::from(halt).allow());
+        }
+    }
+}

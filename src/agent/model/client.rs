@@ -15,7 +15,7 @@ use url::Url;
 
 use super::stream::Collector;
 use super::wire::{Request, Response};
-use super::{Model, ModelError, Question, Reply};
+use super::{Listener, Model, ModelError, Progress, Question, Reply};
 use crate::config::agent::ModelConfig;
 
 /// The most bytes of an answer.
@@ -88,7 +88,7 @@ impl ModelClient {
         })
     }
 
-    async fn once(&self, body: &[u8]) -> Result<Reply, Fault> {
+    async fn once(&self, body: &[u8], listener: Listener<'_>) -> Result<Reply, Fault> {
         let mut request = self
             .http
             .post(self.url.clone())
@@ -127,7 +127,7 @@ impl ModelClient {
             .and_then(|value| value.to_str().ok())
             .is_some_and(|value| value.trim_start().starts_with("text/event-stream"));
         if is_stream {
-            return collect(response).await;
+            return collect(response, listener).await;
         }
         let mut answer = Vec::new();
         while let Some(chunk) = response
@@ -164,8 +164,9 @@ impl ModelClient {
 }
 
 /// Puts a streamed answer together while it comes.
-async fn collect(mut response: reqwest::Response) -> Result<Reply, Fault> {
+async fn collect(mut response: reqwest::Response, listener: Listener<'_>) -> Result<Reply, Fault> {
     let mut collector = Collector::default();
+    let mut told = 0_usize;
     let mut length = 0_usize;
     while let Some(chunk) = response
         .chunk()
@@ -180,6 +181,10 @@ async fn collect(mut response: reqwest::Response) -> Result<Reply, Fault> {
         collector
             .take(&chunk)
             .map_err(|bad| Fault::passing(bad.as_str().to_owned()))?;
+        if length > told.saturating_mul(2) {
+            told = length;
+            listener.tell(Progress::Heard { bytes: length });
+        }
     }
     Ok(collector.into_reply())
 }
@@ -216,8 +221,9 @@ impl Model for ModelClient {
         };
         let mut body = write(self.stream.load(Ordering::Relaxed))?;
         let mut pauses = self.patience.pauses.iter();
+        let mut tries = 1_usize;
         loop {
-            let (text, asked_for) = match self.once(&body).await {
+            let (text, asked_for) = match self.once(&body, question.listener).await {
                 Ok(reply) => {
                     debug!(
                         calls = reply.calls.len(),
@@ -241,6 +247,8 @@ impl Model for ModelClient {
             };
             warn!(%text, "the model did not answer; it is asked again");
             tokio::time::sleep((*pause).max(asked_for.unwrap_or_default()).min(MAX_PAUSE)).await;
+            tries += 1;
+            question.listener.tell(Progress::AskedAgain { tries });
         }
     }
 }

@@ -1,6 +1,8 @@
 //! The model: what is asked of it and what it answers, whoever it is. [`client`] speaks to an OpenAI-compatible endpoint; a
 //! test scripts one.
 
+use std::fmt;
+
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -20,6 +22,47 @@ pub struct Question<'a> {
     pub history: &'a [Entry],
     /// What it may call.
     pub tools: Vec<ToolOffer>,
+    /// Who hears how it goes.
+    pub listener: Listener<'a>,
+}
+
+/// What comes while a question is asked.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Progress {
+    /// So much of the answer has come. Told at the first piece and whenever it has doubled since.
+    Heard {
+        /// Bytes so far.
+        bytes: usize,
+    },
+    /// There was no answer, and the question is asked again.
+    AskedAgain {
+        /// How often it was asked, this time included.
+        tries: usize,
+    },
+}
+
+/// Hears [`Progress`]. It must not wait. The default hears nothing.
+#[derive(Clone, Copy, Default)]
+pub struct Listener<'a>(Option<&'a (dyn Fn(Progress) + Send + Sync)>);
+
+impl<'a> Listener<'a> {
+    /// Whoever hears.
+    pub const fn new(hear: &'a (dyn Fn(Progress) + Send + Sync)) -> Self {
+        Self(Some(hear))
+    }
+
+    /// Tells.
+    pub fn tell(self, progress: Progress) {
+        if let Some(hear) = self.0 {
+            hear(progress);
+        }
+    }
+}
+
+impl fmt::Debug for Listener<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Listener")
+    }
 }
 
 /// A tool as it is offered to the model.

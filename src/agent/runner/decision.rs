@@ -42,6 +42,7 @@ impl Session<'_> {
             let why = denial(DenyReason::GateError, "the request is gone");
             return Ok(denied(*at, DenyReason::GateError, why));
         };
+        self.tell_decided(id, dossier.confirmation.state.status().as_str());
         if matches!(
             dossier.confirmation.state,
             State::Approved {

@@ -7,13 +7,13 @@ use serde_json::{Map, Value};
 use super::{Halt, Session, Then, denial, denied};
 use crate::agent::engine::{self, Event};
 use crate::agent::memory::{Entry, Past};
-use crate::agent::model::{ModelError, Question, RawCall, Reply, ToolOffer, Usage};
+use crate::agent::model::{Listener, ModelError, Question, RawCall, Reply, ToolOffer, Usage};
 use crate::agent::tool::Carried;
 use crate::gate::{Arguments, DenyReason, Digest, ToolName};
 use crate::gatekeeper::Via;
 use crate::hook::{
-    self, Before, EventKind, HookContext, HookError, Judged, Message, ModelReply, ModelRequest, NotRun,
-    PastCall, Point, SessionContext, Severity, ToolCall, ToolOutput, WantedCall,
+    self, Before, HookContext, HookError, Judged, Message, ModelReply, ModelRequest, NotRun, PastCall, Point,
+    SessionContext, ToolCall, ToolOutput, WantedCall,
 };
 use crate::job::Job;
 use crate::job::finish::Ending;
@@ -58,15 +58,6 @@ impl Session<'_> {
         }
     }
 
-    pub(super) fn tell(&self, kind: EventKind, severity: Severity, payload: &[(&str, Value)]) {
-        self.hooks.happened(kind, severity, &self.context(), || {
-            payload
-                .iter()
-                .map(|(name, value)| ((*name).to_owned(), value.clone()))
-                .collect()
-        });
-    }
-
     /// Adds what hooks have to say before the first question. Until the first reply is kept, a resumed run asks them again.
     pub(super) async fn begin_session(&mut self) -> Result<(), hook::Halt> {
         let is_fresh =
@@ -85,6 +76,9 @@ impl Session<'_> {
     /// Asks the model, with the chains before and after it and everything around it.
     pub(super) async fn ask_through_hooks(&self, question: Question<'_>) -> Asked {
         let hooks = self.hooks;
+        let hear = |progress| self.tell_progress(progress);
+        let listener = Listener::new(&hear);
+        let question = Question { listener, ..question };
         let touched = [Point::BeforeModel, Point::AroundModel, Point::AfterModel];
         if !touched.into_iter().any(|point| hooks.any_at(Via::Job, point)) {
             return self
@@ -110,6 +104,7 @@ impl Session<'_> {
                         system: request.system,
                         history: &history,
                         tools: request.tools.into_iter().map(offer).collect(),
+                        listener,
                     };
                     self.runner
                         .model
@@ -172,9 +167,8 @@ impl Session<'_> {
         let before = args.clone();
         let judged = match self.hooks.pre_tool_use(&context, ToolCall { tool, args }).await {
             Before::Judge(judged) => judged,
-            Before::Deny { hook, why } => {
+            Before::Deny { why, .. } => {
                 self.note_refusal(at, DenyReason::DeniedByRule, "hook");
-                self.skipped(at, &format!("denied by the hook {hook}"));
                 let told = denial(DenyReason::DeniedByRule, &why);
                 return Ok(Err(denied(at, DenyReason::DeniedByRule, told)));
             }
@@ -279,19 +273,6 @@ impl Session<'_> {
             },
         };
         self.finish(ending).await
-    }
-
-    fn skipped(&self, at: usize, reason: &str) {
-        let tool = self
-            .memory
-            .call(at)
-            .map(|call| call.tool.clone())
-            .unwrap_or_default();
-        self.tell(
-            EventKind::ToolExecSkipped,
-            Severity::Info,
-            &[("Tool", tool.into()), ("Reason", reason.into())],
-        );
     }
 }
 

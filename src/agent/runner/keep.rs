@@ -3,12 +3,12 @@
 use tracing::warn;
 
 use super::{Halt, Session, Then};
-use crate::job::Job;
 use crate::job::family::Family;
 use crate::job::finish::{Ending, Finish};
 use crate::job::park::{Park, Parked, Until};
 use crate::job::save::{Remembered, Save};
 use crate::job::worker::Ran;
+use crate::job::{Job, JobStatus};
 
 impl Session<'_> {
     /// Parks; the run goes on in the movement `resume`, or where it is.
@@ -18,6 +18,7 @@ impl Session<'_> {
         resume: Option<&str>,
         asks: Option<String>,
     ) -> Result<Then, Halt> {
+        let told = until.clone();
         let park = Park {
             hold: self.hold.clone(),
             until,
@@ -28,7 +29,10 @@ impl Session<'_> {
         let parked = self.store().run(park).await??;
         self.saved();
         Ok(match parked {
-            Parked::Waiting => Then::Rest(Ran::Done),
+            Parked::Waiting => {
+                self.tell_parked(&told);
+                Then::Rest(Ran::Done)
+            }
             Parked::Nothing => Then::Again,
         })
     }
@@ -37,6 +41,11 @@ impl Session<'_> {
         let text = match &ending {
             Ending::Completed { result } | Ending::Aborted { result } => result,
             Ending::Failed { error } => error,
+        };
+        let status = match &ending {
+            Ending::Completed { .. } => JobStatus::Completed,
+            Ending::Aborted { .. } => JobStatus::Aborted,
+            Ending::Failed { .. } => JobStatus::Error,
         };
         let family = Family::of(self.store().read(), &self.job_now()).await?;
         let finish = Finish {
@@ -49,6 +58,7 @@ impl Session<'_> {
             parent: self.job.parent.clone(),
         };
         self.store().run(finish).await??;
+        self.tell_ended(status);
         Ok(Then::Rest(Ran::Done))
     }
 

@@ -40,6 +40,7 @@ mod judge;
 mod keep;
 mod send;
 mod subtask;
+mod tell;
 
 #[cfg(test)]
 mod hook_tests;
@@ -161,6 +162,8 @@ impl Runner {
     }
 
     async fn end_orphan(&self, job: &Job) -> Ran {
+        let hooks = self.hooks.of(&job.piece);
+        tell::of_job(hooks, job, EventKind::SubturnOrphan, Severity::Warn);
         let store = self.gatekeeper.store();
         let family = match Family::of(store.read(), job).await {
             Ok(family) => family,
@@ -183,6 +186,7 @@ impl Runner {
 
     /// Ends a job that cannot be run at all.
     async fn refuse(&self, job: &Job, why: String) -> Ran {
+        tell::of_job(self.hooks.of(&job.piece), job, EventKind::Error, Severity::Error);
         let family = match Family::of(self.gatekeeper.store().read(), job).await {
             Ok(family) => family,
             Err(error) => return Ran::Failed(error.to_string()),
@@ -336,12 +340,15 @@ impl<'r> Session<'r> {
             engine::step(self.memory.clone(), event, &setting)
         };
         self.dirty |= memory != self.memory;
-        self.memory = memory;
+        let before = std::mem::replace(&mut self.memory, memory);
+        if self.memory.compactions > before.compactions {
+            self.tell_compressed(before.history.len());
+        }
         effect
     }
 
     async fn drive(&mut self, reins: &Reins) -> Result<Ran, Halt> {
-        self.tell(EventKind::TurnStart, Severity::Info, &[]);
+        self.tell_start();
         let ran = self.go(reins).await;
         self.tell(EventKind::TurnEnd, Severity::Info, &[]);
         ran
@@ -360,6 +367,7 @@ impl<'r> Session<'r> {
                     | Effect::Spawn { .. }
             );
             if may_halt && let Some(ran) = reins.halt() {
+                self.tell_interrupt(&ran);
                 if ran == Ran::Stopped {
                     self.save().await?;
                 }
@@ -370,6 +378,7 @@ impl<'r> Session<'r> {
                 Then::Again => continue,
                 Then::Event(event) => event,
             };
+            self.tell_of(&event);
             // Until the permit is consumed the call has not begun: a refusal goes on from the memory before.
             let before = matches!(event, Event::Permitted { .. }).then(|| (self.memory.clone(), self.dirty));
             effect = self.step(event);
@@ -393,6 +402,7 @@ impl<'r> Session<'r> {
                         self.refused(at, why)
                     }
                 };
+                self.tell_of(&event);
                 effect = self.step(event);
             }
         }
@@ -457,7 +467,10 @@ impl<'r> Session<'r> {
         let question = prompt::question(&self.scene(), &self.shelf, &self.memory);
         let asked = tokio::select! {
             // Asking has no effect: a stop need not wait for the answer.
-            () = reins.stopping() => return Ok(Then::Rest(Ran::Stopped)),
+            () = reins.stopping() => {
+                self.tell_interrupt(&Ran::Stopped);
+                return Ok(Then::Rest(Ran::Stopped));
+            }
             asked = self.ask_through_hooks(question) => asked,
         };
         match asked {

@@ -49,6 +49,7 @@ impl Session<'_> {
             Severity::Info,
             &[("Tool", call.tool.as_str().into())],
         );
+        self.tell_mcp(EventKind::McpCallStart, &call.tool);
         let mut shown = None;
         let mut done = None;
         self.shelf = self.runner.toolbox.shelf();
@@ -110,6 +111,7 @@ impl Session<'_> {
             ("IsError", is_error.into()),
             ("ForLLMLen", text.len().into()),
         ];
+        self.tell_mcp(EventKind::McpCallEnd, &call.tool);
         self.tell(EventKind::ToolExecEnd, Severity::Info, &facts);
         Ok(Then::Event(Event::Ran {
             at,

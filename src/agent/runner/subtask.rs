@@ -64,6 +64,7 @@ impl Session<'_> {
     }
 
     pub(super) async fn spawn(&mut self, newborn: Newborn) -> Result<(), Halt> {
+        let (child, piece) = (newborn.submit.id.clone(), newborn.submit.piece.clone());
         let spawn = Spawn {
             hold: self.hold.clone(),
             newborn,
@@ -71,6 +72,7 @@ impl Session<'_> {
         };
         self.store().run(spawn).await??;
         self.saved();
+        self.tell_spawned(&child, &piece);
         Ok(())
     }
 
@@ -86,6 +88,9 @@ impl Session<'_> {
                 }
                 job => ended.push(became(&child.job, &child.piece, job.as_ref())),
             }
+        }
+        for (child, told) in awaited.iter().zip(&ended) {
+            self.tell_delivered(&child.job, told["status"].as_str().unwrap_or_default());
         }
         Ok(Then::Event(Event::SubtasksEnded {
             at,

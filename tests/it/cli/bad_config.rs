@@ -126,6 +126,46 @@ fn pieces_are_checked_with_their_own_file_and_line() {
 }
 
 #[test]
+fn hooks_of_pieces_are_checked_and_events_that_never_occur_are_told() {
+    let observing = "hooks: { processes: { look: { command: ['true'], observe: [tool_exec_start, session_summarize] } } }\n";
+    let dir = folder(&format!(
+        "{GOOD}{observing}agent: {{model: {{base_url: 'http://127.0.0.1:9/v1', model: any}}, pieces: ./pieces}}\n"
+    ));
+    let ran = gatepost_in(&dir, &["check"]);
+    assert_eq!(ran.code, 1, "the folder of pieces is not there: {}", ran.out);
+    std::fs::create_dir(dir.path().join("pieces")).expect("a folder");
+    let write = |hooks: &str| {
+        let piece = format!(
+            "name: pay\ninitial_movement: pay\nmovements:\n  - {{ name: pay, instruction: Pay. }}\nhooks: {hooks}\n"
+        );
+        std::fs::write(dir.path().join("pieces/pay.yaml"), piece).expect("a written file");
+    };
+    write("{ processes: { more: { command: ['true'], observe: [gateway.reload.started] } } }");
+    let ran = gatepost_in(&dir, &["check"]);
+    assert_eq!(ran.code, 0, "{}", ran.out);
+    for told in [
+        "hooks.processes.look.observe: `session_summarize` never occurs: ",
+        "piece pay: hooks.processes.more.observe: `gateway.reload.started` never occurs: ",
+    ] {
+        assert!(ran.out.contains(told), "{told}: {}", ran.out);
+    }
+    assert!(!ran.out.contains("tool_exec_start"), "{}", ran.out);
+    // A piece whose hooks cannot be built runs nothing: the server does not even start.
+    write("{ builtins: { result_truncate: { config: { limit: none } } } }");
+    let ran = gatepost_in(&dir, &["check"]);
+    assert_eq!(ran.code, 1, "{}", ran.out);
+    assert!(
+        ran.out
+            .contains("pieces/pay.yaml:5:1: hooks: hooks.builtins.result_truncate.config"),
+        "{}",
+        ran.out
+    );
+    let ran = gatepost_in(&dir, &["serve"]);
+    assert_eq!(ran.code, 1, "{}", ran.out);
+    assert!(ran.out.contains("result_truncate"), "{}", ran.out);
+}
+
+#[test]
 fn migrate_makes_the_database_and_may_be_repeated() {
     let dir = folder(GOOD);
     for _ in 0..2 {

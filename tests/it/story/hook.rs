@@ -157,12 +157,34 @@ for line in sys.stdin:
 /// Asks for a person.
 const MAIL: &str = r#"printf '{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"ask","permissionDecisionReason":"mail leaves the house"}}'"#;
 
+/// What the hook writes down, among other things.
+const TOLD: [&str; 18] = [
+    "before guarded__write api",
+    "before Write host",
+    "tool_exec_skipped api",
+    "tool_exec_skipped host",
+    "approval_asked api",
+    "gateway_start None",
+    "channel_lifecycle_initialized None",
+    "channel_lifecycle_started None",
+    "channel_webhook_registered None",
+    "gateway_ready None",
+    "channel_message_outbound_queued None",
+    "channel_message_outbound_sent None",
+    "approval_decided api",
+    "tool_exec_start api",
+    "tool_exec_end api",
+    "tool_exec_end host",
+    "after mail__send sent",
+    "after Read 12 bytes",
+];
+
 #[tokio::test(flavor = "multi_thread")]
 async fn calls_from_outside_meet_the_same_hooks() {
     let sections = "hooks:\n  defaults: { interceptor_timeout_ms: 15000, observer_timeout_ms: 15000 }\n  processes:\n    \
          outside: { command: [python3, outside.py], surfaces: [api, host], observe: ['*'], intercept: [before_tool, after_tool] }\n  \
          commands:\n    - { event: pre_tool_use, tools: ['mail__*'], surfaces: [api], command: [sh, mail.sh] }\n";
-    let world = Plan::on(Storage::Sqlite)
+    let mut world = Plan::on(Storage::Sqlite)
         .file("outside.py", OUTSIDE)
         .file("mail.sh", MAIL)
         .with(sections)
@@ -230,25 +252,10 @@ async fn calls_from_outside_meet_the_same_hooks() {
     assert_eq!(agent.post(&format!("{path}/outcome"), &outcome).await.0, 200);
 
     let log = world.place.file("told.log");
-    let wanted = [
-        "before guarded__write api",
-        "before Write host",
-        "tool_exec_skipped api",
-        "tool_exec_skipped host",
-        "approval_asked api",
-        "channel_message_outbound_queued None",
-        "approval_decided api",
-        "tool_exec_start api",
-        "tool_exec_end api",
-        "tool_exec_end host",
-        "after mail__send sent",
-        "after Read 12 bytes",
-    ];
     world
         .until("everything to be told", async || {
             let told = std::fs::read_to_string(&log).unwrap_or_default();
-            wanted
-                .iter()
+            TOLD.iter()
                 .all(|line| told.lines().any(|other| other == *line))
                 .then_some(())
         })
@@ -259,5 +266,109 @@ async fn calls_from_outside_meet_the_same_hooks() {
             .any(|event| event["data"]["hook"] == "outside" && event["data"]["answer"] == "deny_tool"),
         "{said:?}"
     );
+    world.verify().await;
+    world.stop().await;
+    let told = std::fs::read_to_string(&log).unwrap();
+    for line in ["gateway_shutdown None", "channel_lifecycle_stopped None"] {
+        assert!(told.lines().any(|other| other == line), "{line}: {told}");
+    }
+}
+
+const BOSS: &str = r#"
+name: boss
+initial_movement: lead
+movements:
+  - name: lead
+    instruction: Let somebody pay.
+    allowed_tools: [oa__purchase_pay, desk__pay]
+hooks:
+  commands:
+    - { event: pre_tool_use, tools: ["oa__*"], command: [sh, freeze.sh] }
+"#;
+const CLERK: &str = r#"
+name: clerk
+initial_movement: pay
+movements:
+  - name: pay
+    instruction: Pay what you are told.
+    allowed_tools: [oa__purchase_pay, desk__pay]
+hooks:
+  commands:
+    - { event: pre_tool_use, tools: ["desk__*"], command: [sh, freeze.sh] }
+"#;
+
+/// RH-405: a delegate meets the hooks for every agent, those of its own piece and the gate, and none of the piece above it.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_delegate_meets_general_hooks_its_own_and_the_gate() {
+    let (model, tool) = (FakeModel::start().await, FakeTool::start().await);
+    let entry = |name: &str, path: &str| {
+        format!(
+            "    - {{ name: {name}, description: Pays, parameters: {{ type: object }}, http: {{ method: POST, url: \"{}\" }} }}\n",
+            tool.url(path)
+        )
+    };
+    let sections = format!(
+        "job: {{ workers: 1, lease: 5s }}\nhooks:\n  defaults: {{ interceptor_timeout_ms: 15000 }}\n  processes:\n    \
+         review: {{ command: [python3, review.py], surfaces: [job], intercept: [before_tool] }}\nagent:\n  \
+         model: {{ base_url: \"{}\", model: any, api_key: model-key-0123456789 }}\n  pieces: ./pieces\n  tools:\n{}{}",
+        model.base_url,
+        entry("oa__purchase_pay", "/pay"),
+        entry("desk__pay", "/desk"),
+    );
+    let world = Plan::on(Storage::Sqlite)
+        .file("pieces/boss.yaml", BOSS)
+        .file("pieces/clerk.yaml", CLERK)
+        .file("pieces/freeze.sh", FREEZE)
+        .file("review.py", REVIEW)
+        .with(&sections)
+        .start()
+        .await;
+    model.script(
+        "Let somebody pay",
+        vec![
+            Turn::call("spawn_subtask", json!({"piece": "clerk", "input": "pay"})),
+            Turn::call("wait_subtasks", json!({})),
+            Turn::call("complete", json!({"status": "success", "result": "all paid"})),
+        ],
+    );
+    model.script(
+        "Pay what you are told",
+        vec![
+            Turn::call("desk__pay", json!({"amount": 1})),
+            Turn::call("oa__purchase_pay", json!({"amount": 90000})),
+            Turn::call("complete", json!({"status": "success", "result": "paid"})),
+        ],
+    );
+    let agent = world.api("build-agent");
+    let order = json!({"piece": "boss", "input": "see to it"});
+    let (status, job) = agent.post("/api/jobs", &order).await;
+    assert_eq!(status, 201, "{job}");
+    let request = world
+        .until("the delegate to park", async || {
+            let (_, jobs) = agent.get("/api/jobs?status=waiting_human").await;
+            Some(jobs["items"][0]["confirmation_ids"][0].as_str()?.to_owned())
+        })
+        .await;
+    // The general hook capped it, the hook of the piece above did not freeze it, and a person decides.
+    assert_eq!(
+        world.request(&request).await["tool_args"],
+        json!({"amount": 70000})
+    );
+    let boss = format!("/api/jobs/{}", job["id"].as_str().unwrap());
+    assert_eq!(agent.get(&boss).await.1["status"], "waiting_subtasks");
+    let path = format!("/api/confirmations/{request}/respond");
+    let approve = json!({"decision": "approve"});
+    assert_eq!(world.api("dana-cli").post(&path, &approve).await.0, 200);
+    assert_eq!(
+        tool.wait_for_calls("/pay", 1, SOON).await[0].text,
+        r#"{"amount":70000}"#
+    );
+    world
+        .until("both to end", async || {
+            (agent.get(&boss).await.1["status"] == "completed").then_some(())
+        })
+        .await;
+    // The delegate's own hook froze the desk.
+    assert!(tool.calls("/desk").is_empty());
     world.verify().await;
 }
