@@ -116,6 +116,10 @@ id!(
     PermitId, "pm"
 );
 id!(
+    /// A grant: an approval that lets later calls run too.
+    GrantId, "gr"
+);
+id!(
     /// An outbox row.
     OutboxId, "ob"
 );

@@ -24,6 +24,8 @@ pub enum Actor {
     Token(String),
     /// A person, by operator id.
     Operator(String),
+    /// A grant that was given before, by id.
+    Grant(String),
     /// Somebody or something on a platform that is no operator, by channel and platform id.
     Platform(String),
 }
@@ -34,6 +36,7 @@ impl std::fmt::Display for Actor {
             Self::System => f.write_str("system"),
             Self::Token(name) => write!(f, "token:{name}"),
             Self::Operator(id) => write!(f, "operator:{id}"),
+            Self::Grant(id) => write!(f, "grant:{id}"),
             Self::Platform(id) => write!(f, "platform:{id}"),
         }
     }

@@ -199,6 +199,7 @@ impl Intake {
             ballot,
             decision: click.decision,
             reason: self.gatekeeper.text(click.reason.as_deref()),
+            grant: self.gatekeeper.wish(click.grant.as_deref()),
             surface: Surface::Card,
             roll: Arc::clone(self.gatekeeper.roll()),
         }

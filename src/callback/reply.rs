@@ -45,7 +45,7 @@ pub fn of(decided: &Decided, decision: Decision) -> Said {
     }
 }
 
-const ALL: [Refusal; 15] = [
+const ALL: [Refusal; 16] = [
     Refusal::NotFound,
     Refusal::UnknownCard,
     Refusal::OtherChannel,
@@ -58,6 +58,7 @@ const ALL: [Refusal; 15] = [
     Refusal::PartialView,
     Refusal::ReasonRequired,
     Refusal::NotThisStage,
+    Refusal::GrantNotOffered,
     Refusal::AlreadyVoted,
     Refusal::AlreadySettled,
     Refusal::Expired,
@@ -76,6 +77,7 @@ fn refused(refusal: Refusal, dossier: Option<&Dossier>) -> Said {
         Refusal::OutdatedCard => ("outdated_card", ReplyTone::Warning),
         Refusal::PartialView => ("partial_view", ReplyTone::Warning),
         Refusal::ReasonRequired => ("reason_required", ReplyTone::Warning),
+        Refusal::GrantNotOffered => ("grant_not_offered", ReplyTone::Warning),
         Refusal::NotThisStage => ("not_this_stage", ReplyTone::Warning),
         Refusal::AlreadyVoted => ("already_voted", ReplyTone::Info),
         Refusal::Expired => ("expired", ReplyTone::Warning),

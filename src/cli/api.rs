@@ -74,6 +74,11 @@ impl Api {
         self.client.post(path, body).await
     }
 
+    /// `DELETE path`.
+    pub async fn delete(&self, path: &str) -> Result<Answer, ClientError> {
+        self.client.delete(path).await
+    }
+
     /// `GET path`, copied to stdout as it comes.
     pub async fn copy(&self, path: &str, filters: &Filters) -> Result<(), ClientError> {
         self.client

@@ -1,7 +1,7 @@
 //! `gatepost approve ID` and `gatepost reject ID --reason TEXT`: an operator's answer from the command line.
 
 use clap::Args;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::api::{Api, ServerArgs, segment};
 use super::stop::{Done, Stop};
@@ -15,6 +15,9 @@ pub struct ApproveArgs {
     /// Why; it stands on the card and in the audit log
     #[arg(long, value_name = "TEXT")]
     reason: Option<String>,
+    /// Approve later calls like it too, for as long as the rule offers: `session`, `1h`, …
+    #[arg(long, value_name = "SCOPE")]
+    grant: Option<String>,
     #[command(flatten)]
     server: ServerArgs,
 }
@@ -33,7 +36,11 @@ pub struct RejectArgs {
 
 /// Approves.
 pub async fn approve(args: ApproveArgs, as_json: bool) -> Done {
-    respond(&args.server, &args.id, "approve", args.reason.as_deref(), as_json).await
+    let mut body = json!({"decision": "approve", "reason": args.reason});
+    if let Some(grant) = args.grant {
+        body["grant"] = Value::String(grant);
+    }
+    respond(&args.server, &args.id, &body, as_json).await
 }
 
 /// Rejects.
@@ -41,15 +48,15 @@ pub async fn reject(args: RejectArgs, as_json: bool) -> Done {
     if args.reason.trim().is_empty() {
         return Err(Stop::usage("a rejection needs a reason: --reason TEXT"));
     }
-    respond(&args.server, &args.id, "reject", Some(&args.reason), as_json).await
+    let body = json!({"decision": "reject", "reason": args.reason});
+    respond(&args.server, &args.id, &body, as_json).await
 }
 
-async fn respond(server: &ServerArgs, id: &str, decision: &str, reason: Option<&str>, as_json: bool) -> Done {
+async fn respond(server: &ServerArgs, id: &str, body: &Value, as_json: bool) -> Done {
     let api = Api::new(server)?;
     let id = segment(id)?;
-    let body = json!({"decision": decision, "reason": reason});
     let request = api
-        .post(&format!("/api/confirmations/{id}/respond"), &body)
+        .post(&format!("/api/confirmations/{id}/respond"), body)
         .await?;
     if as_json {
         print::line(request.text());

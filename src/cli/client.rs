@@ -118,6 +118,12 @@ impl Client {
         self.whole(response).await
     }
 
+    /// `DELETE path`.
+    pub async fn delete(&self, path: &str) -> Result<Answer, ClientError> {
+        let response = self.send(self.request(Method::DELETE, path, &[])).await?;
+        self.whole(response).await
+    }
+
     /// `GET path?query`, its body handed out as it comes.
     pub async fn stream(
         &self,

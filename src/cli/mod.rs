@@ -19,6 +19,7 @@ mod config;
 mod demo;
 mod doctor;
 mod gate;
+mod grants;
 mod import;
 mod job;
 mod migrate;
@@ -101,6 +102,9 @@ enum Command {
     /// Reject a request
     #[command(after_help = "Examples:\n  gatepost reject cr_0198… --reason 'wrong account'")]
     Reject(approve::RejectArgs),
+    /// List what was approved for later calls too, and take it back
+    #[command(after_help = "Examples:\n  gatepost grants\n  gatepost grants revoke gr_0198…")]
+    Grants(grants::GrantsArgs),
     /// Submit and watch agent jobs
     #[command(
         after_help = "Examples:\n  gatepost job submit --piece pay-invoice --input 'pay invoice 4711' --wait\n  gatepost job show job_0198…\n  gatepost job answer job_0198… done"
@@ -160,6 +164,7 @@ async fn run(Cli { command, json }: Cli) -> ExitCode {
         Command::Show(args) => pending::show(args, json).await,
         Command::Approve(args) => approve::approve(args, json).await,
         Command::Reject(args) => approve::reject(args, json).await,
+        Command::Grants(args) => grants::run(args, json).await,
         Command::Job(args) => job::run(args, json).await,
         Command::Audit(args) => audit::run(args, json).await,
         Command::Import(args) => import::run(args, json),

@@ -3,12 +3,14 @@
 use std::time::Duration;
 
 use crate::gate::decision::{RequireReason, Stage};
+use crate::gate::grant::{GrantArguments, GrantScope, GrantTerms};
 use crate::gate::policy::{Approvers, ConfirmSource, Effect, PartialView, PolicySource, RuleSource};
 
 use super::{
     context::{Complaint, Context},
     node::{MapReader, Reader},
     problem::ProblemKind,
+    yaml::Value,
 };
 
 const EFFECTS: [(&str, Effect); 3] = [
@@ -108,6 +110,7 @@ fn decode_confirm(map: &mut MapReader<'_>, cx: &Context<'_>) -> Option<ConfirmSo
             .and_then(|needed| needed.choice(&REASONS)),
         confirm_step: map.optional("confirm_step").and_then(|asked| asked.boolean()),
         stages: None,
+        grants: None,
     };
     (cx.count() == before).then_some(source)
 }
@@ -152,7 +155,12 @@ fn decode_rule(reader: &Reader<'_>) -> Option<RuleSource> {
         .optional("verified_requester")
         .and_then(|verified| verified.boolean());
     let stages = map.optional("stages").and_then(|stages| decode_stages(&stages));
-    let confirm = decode_confirm(&mut map, cx).map(|confirm| ConfirmSource { stages, ..confirm });
+    let grants = map.optional("grants").and_then(|grants| decode_grants(&grants));
+    let confirm = decode_confirm(&mut map, cx).map(|confirm| ConfirmSource {
+        stages,
+        grants,
+        ..confirm
+    });
     map.finish();
     if cx.count() != before {
         return None;
@@ -188,6 +196,47 @@ fn decode_stages(reader: &Reader<'_>) -> Option<Vec<Stage>> {
         })
     };
     reader.list()?.iter().map(decode).collect()
+}
+
+/// What an approval may let run beside the call.
+fn decode_grants(reader: &Reader<'_>) -> Option<GrantTerms> {
+    let mut map = reader.map()?;
+    let scopes = map.required("scopes").and_then(|scopes| {
+        let scope = |reader: &Reader<'_>| {
+            let scope = GrantScope::parse(&reader.text()?);
+            if scope.is_none() {
+                reader.bad_value(
+                    "`session`, or a span of at most 7d such as 1h or 30m",
+                    "write `session` or a span of whole seconds, minutes, hours or days",
+                );
+            }
+            scope
+        };
+        scopes.list()?.iter().map(scope).collect::<Option<Vec<_>>>()
+    });
+    let max_uses = map.optional("max_uses").map(|uses| uses.integer(1, 1_000_000));
+    let arguments = map
+        .optional("arguments")
+        .map(|arguments| match arguments.value() {
+            Value::List(_) => decode_pointers(&arguments)?
+                .iter()
+                .map(|pointer| pointer.parse().ok())
+                .collect::<Option<_>>()
+                .map(GrantArguments::At),
+            _ => arguments.choice(&[("same", true), ("any", false)]).map(|same| {
+                if same {
+                    GrantArguments::Same
+                } else {
+                    GrantArguments::Any
+                }
+            }),
+        });
+    map.finish();
+    Some(GrantTerms {
+        scopes: scopes?,
+        max_uses: max_uses.map_or(Some(None), |uses| uses.map(Some))?,
+        arguments: arguments.unwrap_or(Some(GrantArguments::Same))?,
+    })
 }
 
 /// JSON pointers (RFC 6901) below the root: a pointer that is misspelt would hide nothing.

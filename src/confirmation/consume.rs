@@ -6,11 +6,12 @@ use gatepost_channel::UtcMillis;
 
 use crate::audit::{Actor, Draft};
 use crate::gate::Digest;
-use crate::ids::{ConfirmationId, PermitId, TokenName};
+use crate::gate::grant::GrantTerms;
+use crate::ids::{ConfirmationId, GrantId, PermitId, TokenName};
 use crate::storage::{Touches, Transaction, Workspace};
 
 use super::roll::Roll;
-use super::{Permit, State, Status, stage};
+use super::{Basis, Permit, State, Status, grant, stage};
 
 /// Asks for the permit of an approved call.
 #[derive(Debug, Clone)]
@@ -27,6 +28,10 @@ pub struct Consume {
     pub roll: Arc<Roll>,
     /// The rule that denies the call by now, if one does.
     pub denied_by: Option<String>,
+    /// The grant that approved it, if one did.
+    pub grant: Option<GrantId>,
+    /// What today's rule of the call offers as grants.
+    pub offered: Option<GrantTerms>,
 }
 
 /// The right to execute, just consumed.
@@ -82,6 +87,7 @@ impl Transaction for Consume {
 
     fn touches(&self, touches: &mut Touches) {
         touches.confirmations.insert(self.id.clone());
+        touches.grants.extend(self.grant.clone());
     }
 
     fn apply(&self, workspace: &mut Workspace) -> Self::Answer {
@@ -146,8 +152,16 @@ fn judge(workspace: &Workspace, request: &Consume) -> Result<Granted, NotGranted
     if request.denied_by.is_some() {
         return Err(NotGranted::DeniedByRule);
     }
-    let votes = workspace.votes(&request.id);
-    if !stage::all_approve(votes, &row.terms, &row.org, &request.roll) {
+    let backed = match &row.progress.basis {
+        None => {
+            let votes = workspace.votes(&request.id);
+            stage::all_approve(votes, &row.terms, &row.org, &request.roll)
+        }
+        Some(Basis::Grant(id)) => {
+            grant::still_stands(workspace, id, row, request.offered.as_ref(), &request.roll)
+        }
+    };
+    if !backed {
         return Err(NotGranted::NotAuthorised);
     }
     Ok(Granted {

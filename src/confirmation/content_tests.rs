@@ -38,6 +38,8 @@ fn consume(world: &World, id: &ConfirmationId) -> Consume {
         permit: PermitId::fresh(&world.ids),
         roll: std::sync::Arc::clone(&world.roll),
         denied_by: None,
+        grant: None,
+        offered: None,
     }
 }
 

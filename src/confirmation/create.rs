@@ -1,12 +1,15 @@
 //! Asking: a call that needs a person becomes a row, its cards go into the outbox, and asking again finds the same row.
 
+use std::sync::Arc;
+
 use crate::audit::{Actor, Commitment, Draft, Opening, Private};
 use crate::clock::rfc3339;
 use crate::ids::{ConfirmationId, Ids, Org};
 use crate::storage::{CallKey, Touches, Transaction, TwinKey, Workspace};
 
-use super::settle::refresh_cards;
-use super::{Asked, Confirmation, Delivery, Dossier, Ledger, Progress, State};
+use super::roll::Roll;
+use super::settle::{refresh_cards, settle};
+use super::{Asked, Basis, Confirmation, Delivery, Dossier, Ledger, Permit, Progress, State, grant};
 use crate::gate::Terms;
 
 /// A new request, complete but for its times.
@@ -26,6 +29,9 @@ pub struct Create {
     pub terms: Terms,
     /// Its cards, one for each channel; queued.
     pub deliveries: Vec<Delivery>,
+    /// Lets the call run under a grant: who may decide, as the configuration has it now, since a grant counts only while those
+    /// who gave it may. Nothing where somebody asks for a person about this very call.
+    pub grantors: Option<Arc<Roll>>,
     /// Joins an open request of the same session, tool and arguments, for hosts without lasting call ids.
     pub join_twin: bool,
     /// The arguments as people may see them, for the audit log: see [`shown_args`].
@@ -83,6 +89,9 @@ impl Transaction for Create {
         touches.calls.extend(self.call_key());
         touches.twins.extend(self.twin_key());
         touches.jobs.extend(self.asked.job.clone());
+        if self.grantors.is_some() && self.terms.decision.grants.is_some() {
+            touches.grant_keys.insert(grant::key(&self.org, &self.asked));
+        }
     }
 
     fn apply(&self, workspace: &mut Workspace) -> Created {
@@ -105,6 +114,16 @@ impl Transaction for Create {
             return Created::Same(dossier);
         }
         let now = workspace.now();
+        let granted = self.grantors.as_ref().and_then(|roll| {
+            grant::covering(
+                workspace,
+                &self.org,
+                self.rule.as_deref(),
+                &self.asked,
+                &self.terms,
+                roll,
+            )
+        });
         let confirmation = Confirmation {
             id: self.id.clone(),
             org: self.org.clone(),
@@ -116,7 +135,10 @@ impl Transaction for Create {
             expires_at: gatepost_channel::UtcMillis(now.0.saturating_add(self.terms.timeout_ms)),
             state: State::Pending,
             ledger: Ledger::default(),
-            progress: Progress::default(),
+            progress: Progress {
+                basis: granted.clone().map(Basis::Grant),
+                ..Progress::default()
+            },
             revision: 1,
             edition: 1,
             version: 0,
@@ -136,9 +158,25 @@ impl Transaction for Create {
             draft = draft.with("rule", rule.as_str());
         }
         draft.job.clone_from(&self.asked.job);
-        workspace.insert_confirmation(confirmation, self.deliveries.clone());
+        // Nobody is asked about what was granted: there are no cards.
+        let cards = if granted.is_some() {
+            Vec::new()
+        } else {
+            self.deliveries.clone()
+        };
+        workspace.insert_confirmation(confirmation, cards);
         workspace.audit(draft);
-        refresh_cards(workspace, &self.id);
+        if let Some(id) = granted {
+            let actor = Actor::Grant(id.to_string());
+            grant::take(workspace, &id, &self.id, actor.clone());
+            let approved = State::Approved {
+                at: now,
+                permit: Permit::Open,
+            };
+            settle(workspace, &self.id, approved, actor);
+        } else {
+            refresh_cards(workspace, &self.id);
+        }
         workspace
             .dossier(&self.id)
             .map_or_else(|| Created::Conflict(self.id.clone()), Created::Fresh)

@@ -10,10 +10,12 @@ use crate::delivery::OutboxItem;
 use crate::ids::{ChannelName, ConfirmationId, DeliveryId, OperatorId, Org, OutboxId};
 use crate::storage::{ReplayKey, ReplayRow, TokenHash, Touches, Transaction, Workspace};
 
+use super::grant::{self, Wish};
 use super::roll::Roll;
 use super::settle::{refresh_cards, settle};
 use super::{DeliveryState, Dossier, Permit, Standing, State, Status, Vote, VoteContent, expire, stage};
 use crate::gate::decision::says_something;
+use crate::gate::grant::GrantScope;
 
 /// How long an accepted callback is remembered at least, beyond the life of its request: the freshness window of the
 /// platforms with room to spare.
@@ -104,6 +106,8 @@ pub struct Decide {
     pub decision: Decision,
     /// Why, in the person's words.
     pub reason: Option<Opening>,
+    /// The grant that is asked for with an Approve.
+    pub grant: Option<Wish>,
     /// Through what.
     pub surface: Surface,
     /// Who may decide, as the configuration has it now.
@@ -150,6 +154,8 @@ pub enum Refusal {
     ReasonRequired,
     /// The person is asked in another stage.
     NotThisStage,
+    /// The request offers no such grant.
+    GrantNotOffered,
     /// The person's first vote stands.
     AlreadyVoted,
     /// The request was settled before.
@@ -174,6 +180,7 @@ impl Refusal {
             Self::PartialView => "partial_view",
             Self::ReasonRequired => "reason_required",
             Self::NotThisStage => "not_this_stage",
+            Self::GrantNotOffered => "grant_not_offered",
             Self::AlreadyVoted => "already_voted",
             Self::AlreadySettled => "already_settled",
             Self::Expired => "expired",
@@ -313,8 +320,8 @@ impl Decide {
     }
 
     fn vote(&self, workspace: &mut Workspace, id: &ConfirmationId, card: Option<&DeliveryId>) -> Ruling {
-        let person = match self.may_vote(workspace, id, card) {
-            Ok(person) => person,
+        let (person, wished) = match self.may_vote(workspace, id, card) {
+            Ok(allowed) => allowed,
             Err(refusal) => {
                 if refusal == Refusal::Expired {
                     expire::expire(workspace, id);
@@ -338,6 +345,9 @@ impl Decide {
             .with("decision", self.decision.as_str())
             .with("surface", self.surface.as_str())
             .with_private("reason", self.reason.clone());
+        if let Some(scope) = wished {
+            draft = draft.with("grant", scope.to_string());
+        }
         if let Some(name) = stage.name {
             draft = draft.with("stage", name);
         }
@@ -353,7 +363,10 @@ impl Decide {
                 surface: self.surface.as_str().to_owned(),
                 reason: self.reason.as_ref().map(|reason| reason.value.clone()),
                 at: now,
-                content: VoteContent { stage: stage.at },
+                content: VoteContent {
+                    stage: stage.at,
+                    grant: wished,
+                },
             },
         );
         // Persons count, not clicks; and only those who may still decide.
@@ -387,7 +400,11 @@ impl Decide {
                 return Ruling::Counted;
             }
         };
-        settle(workspace, id, end, Actor::Operator(person.0));
+        let approved = matches!(end, State::Approved { .. });
+        settle(workspace, id, end, Actor::Operator(person.0.clone()));
+        if let Some(wish) = self.grant.as_ref().filter(|_| approved) {
+            grant::make(workspace, id, wish, Actor::Operator(person.0));
+        }
         Ruling::Settled
     }
 
@@ -396,7 +413,7 @@ impl Decide {
         workspace: &Workspace,
         id: &ConfirmationId,
         card: Option<&DeliveryId>,
-    ) -> Result<OperatorId, Refusal> {
+    ) -> Result<(OperatorId, Option<GrantScope>), Refusal> {
         let row = workspace.confirmation(id).ok_or(Refusal::NotFound)?;
         let person = match &self.ballot {
             Ballot::Person(person) => person,
@@ -441,7 +458,14 @@ impl Decide {
         if row.terms.decision.require_reason.of(self.decision) && !self.reason.as_ref().is_some_and(said) {
             return Err(Refusal::ReasonRequired);
         }
-        Ok(person.clone())
+        let wished = match &self.grant {
+            None => None,
+            Some(wish) if self.decision == Decision::Approve => {
+                Some(grant::offered(row, wish).ok_or(Refusal::GrantNotOffered)?)
+            }
+            Some(_) => return Err(Refusal::GrantNotOffered),
+        };
+        Ok((person.clone(), wished))
     }
 
     fn audit_refusal(&self, workspace: &mut Workspace, id: Option<&ConfirmationId>, reason: &str) {

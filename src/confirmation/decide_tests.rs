@@ -22,6 +22,8 @@ fn consume(world: &World, id: &ConfirmationId) -> Consume {
         permit: PermitId::fresh(&world.ids),
         roll: Arc::clone(&world.roll),
         denied_by: None,
+        grant: None,
+        offered: None,
     }
 }
 

@@ -117,6 +117,7 @@ impl World {
             reason: None,
             deliveries: deliveries.collect(),
             terms,
+            grantors: Some(Arc::clone(&self.roll)),
             join_twin: false,
             shown_args,
             shown_requester: None,
@@ -187,6 +188,7 @@ impl World {
             ballot,
             decision,
             reason: None,
+            grant: None,
             surface: Surface::Card,
             roll: Arc::clone(&self.roll),
         }

@@ -7,8 +7,11 @@
 use gatepost_channel::{Decision, MessageRef, UtcMillis};
 use serde::{Deserialize, Serialize};
 
+use crate::gate::grant::GrantScope;
 use crate::gate::{Digest, Terms, ToolName};
-use crate::ids::{ChannelName, ConfirmationId, DeliveryId, JobId, OperatorId, Org, PermitId, TokenName};
+use crate::ids::{
+    ChannelName, ConfirmationId, DeliveryId, GrantId, JobId, OperatorId, Org, PermitId, TokenName,
+};
 
 pub mod cancel;
 pub mod consume;
@@ -21,6 +24,9 @@ mod decide_tests;
 pub mod expire;
 #[cfg(test)]
 pub mod fixture;
+pub mod grant;
+#[cfg(test)]
+mod grant_tests;
 pub mod outcome;
 pub mod roll;
 pub mod settle;
@@ -260,6 +266,20 @@ pub struct Progress {
     /// The stage that people vote in, from 0.
     #[serde(skip_serializing_if = "is_zero")]
     pub stage: u32,
+    /// What decided it instead of votes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub basis: Option<Basis>,
+    /// The grant that its approval made.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub granted: Option<GrantId>,
+}
+
+/// What decides a request instead of votes on it.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Basis {
+    /// A grant that was given before.
+    Grant(GrantId),
 }
 
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]
@@ -274,6 +294,9 @@ pub struct VoteContent {
     /// The stage in which it was cast, from 0.
     #[serde(skip_serializing_if = "is_zero")]
     pub stage: u32,
+    /// The grant that the person asks for with it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub grant: Option<GrantScope>,
 }
 
 /// One person's answer. The first one stands.

@@ -7,7 +7,7 @@ use crate::ids::{ConfirmationId, OutboxId};
 use crate::job::wake;
 use crate::storage::Workspace;
 
-use super::{DeliveryState, State, Status};
+use super::{Basis, DeliveryState, State, Status};
 
 /// Settles a pending request; tells whether it did. A request that is no longer pending stays as it is.
 pub fn settle(workspace: &mut Workspace, id: &ConfirmationId, state: State, actor: Actor) -> bool {
@@ -28,6 +28,9 @@ pub fn settle(workspace: &mut Workspace, id: &ConfirmationId, state: State, acto
     };
     let now = workspace.now();
     let mut draft = Draft::new(&org, kind, actor).about(id);
+    if let Some(Basis::Grant(grant)) = &row.progress.basis {
+        draft = draft.with("grant", grant.as_str());
+    }
     draft.job.clone_from(&job);
     workspace.audit(draft);
     let woken = job

@@ -7,6 +7,7 @@ use gatepost_channel::Decision;
 use super::form::Form;
 use super::{Visitor, refusal, request, see};
 use crate::callback::reply;
+use crate::gatekeeper::Saying;
 use crate::http::Api;
 use crate::http::problem::Problem;
 use crate::http::v1::RequestId;
@@ -36,12 +37,16 @@ pub async fn act(
         return Err(refusal(&api, Problem::invalid(said)));
     }
     let decided = gatekeeper
-        .respond(
+        .answer(
             &session.operator.id,
             &session.operator.org,
             &id,
-            decision,
-            Some(form.field("reason")),
+            Saying {
+                decision,
+                reason: Some(form.field("reason")),
+                grant: Some(form.field("grant"))
+                    .filter(|grant| !grant.is_empty() && decision == Decision::Approve),
+            },
             session.surface,
         )
         .await

@@ -12,7 +12,7 @@ use super::page::{inert, inert_or, show};
 use super::session::Session;
 use super::{Visitor, refusal};
 use crate::callback::reply::Said;
-use crate::confirmation::{Dossier, OutcomeStatus, Status, stage};
+use crate::confirmation::{Basis, Dossier, OutcomeStatus, Status, grant, stage};
 use crate::delivery::card::utc;
 use crate::delivery::phrase::{Language, REPLIES};
 use crate::gate::{RequireReason, ShortCode, shown};
@@ -125,6 +125,17 @@ fn values(api: &Api, dossier: &Dossier, full: bool, said: Option<&str>) -> Value
             RequireReason::Reject => phrases.facts.reason_to_reject.as_str(),
             RequireReason::Approve => phrases.facts.reason_to_approve.as_str(),
             RequireReason::Both => phrases.facts.reason_to_answer.as_str(),
+        },
+        grants => grant::offers(row)
+            .into_iter()
+            .map(|scope| {
+                let offer = phrases.grant(scope);
+                context! { scope => offer.scope, label => offer.label }
+            })
+            .collect::<Vec<Value>>(),
+        by_grant => match &row.progress.basis {
+            Some(Basis::Grant(id)) => phrases.facts.by_grant.replace("{grant}", id.as_str()),
+            None => String::new(),
         },
         once_more => row.terms.decision.confirm_step,
         stage => inert_or(stage.name),

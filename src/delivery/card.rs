@@ -7,7 +7,7 @@ use gatepost_channel::{Actions, Asks, Card, Decision, Fact, Inert, Tone, UtcMill
 use super::button::ServerKey;
 use super::phrase::{Language, Phrasebook, Phrases};
 use crate::confirmation::roll::Roll;
-use crate::confirmation::{Confirmation, Delivery, Dossier, OutcomeStatus, Status, stage};
+use crate::confirmation::{Basis, Confirmation, Delivery, Dossier, OutcomeStatus, Status, grant, stage};
 use crate::gate::policy::PartialView;
 use crate::gate::{RequireReason, ShortCode, shown};
 
@@ -144,7 +144,17 @@ impl CardMaker {
                 facts.add(&words.reason_needed, needed);
             }
             Status::Approved => {
-                facts.add(&words.decided_by, Some(&names.join(", ")));
+                let by = match &row.progress.basis {
+                    Some(Basis::Grant(id)) => words.by_grant.replace("{grant}", id.as_str()),
+                    None => names.join(", "),
+                };
+                facts.add(&words.decided_by, Some(&by));
+                let granted = row.progress.granted.as_ref();
+                let granted = granted.and_then(|_| grant::agreed(&dossier.votes));
+                facts.add(
+                    &words.granted,
+                    granted.map(|scope| phrases.grant(scope).label).as_deref(),
+                );
                 let why: Vec<_> = approvals.filter_map(|vote| vote.reason.as_deref()).collect();
                 facts.add(&words.vote_reason, Some(&why.join("\n")));
             }
@@ -187,7 +197,10 @@ fn asks(row: &Confirmation, phrases: &Phrases) -> Asks {
         reason_to_approve: terms.require_reason.of(Decision::Approve),
         reason_to_reject: terms.require_reason.of(Decision::Reject),
         once_more: terms.confirm_step.then(|| phrases.once_more()),
-        grants: Vec::new(),
+        grants: grant::offers(row)
+            .into_iter()
+            .map(|scope| phrases.grant(scope))
+            .collect(),
     }
 }
 

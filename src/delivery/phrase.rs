@@ -2,10 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use gatepost_channel::{OnceMore, Words};
+use gatepost_channel::{GrantOffer, OnceMore, Words};
 use serde::{Deserialize, Serialize};
 
 use crate::confirmation::Status;
+use crate::gate::grant::GrantScope;
 
 /// A language of cards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
@@ -70,6 +71,8 @@ pub struct FactWords {
     pub reason_to_approve: String,
     pub reason_to_reject: String,
     pub reason_to_answer: String,
+    pub granted: String,
+    pub by_grant: String,
     pub decided_by: String,
     pub decided_at: String,
     pub vote_reason: String,
@@ -93,10 +96,12 @@ struct LayoutWords {
     once_more_text: String,
     once_more_yes: String,
     once_more_no: String,
+    grant_session: String,
+    grant_span: String,
 }
 
 /// The replies that every language must have.
-pub const REPLIES: [&str; 24] = [
+pub const REPLIES: [&str; 25] = [
     "settled_approve",
     "settled_reject",
     "counted_approve",
@@ -113,6 +118,7 @@ pub const REPLIES: [&str; 24] = [
     "partial_view",
     "reason_required",
     "not_this_stage",
+    "grant_not_offered",
     "already_voted",
     "already_approved",
     "already_rejected",
@@ -189,6 +195,20 @@ impl Phrases {
         }
     }
 
+    /// The offer to let later calls run too. It says for how long.
+    pub fn grant(&self, scope: GrantScope) -> GrantOffer {
+        let word = match scope {
+            GrantScope::Session => &self.layout.grant_session,
+            GrantScope::Span(_) => &self.layout.grant_span,
+        };
+        // A session lasts no longer than a span of its own; the button says how long.
+        let span = GrantScope::Span(scope.lives_ms()).to_string();
+        GrantOffer {
+            scope: scope.to_string(),
+            label: word.replace("{span}", &span),
+        }
+    }
+
     /// The words an adapter lays out.
     pub fn words(&self) -> Words {
         Words {
@@ -229,6 +249,13 @@ mod tests {
                 phrases.facts.approvals_value.contains("{have}")
                     && phrases.facts.approvals_value.contains("{need}")
             );
+            for scope in [GrantScope::Session, GrantScope::Span(3_600_000)] {
+                let label = phrases.grant(scope).label;
+                assert!(
+                    label.contains(['1', '8']) && !label.contains('{'),
+                    "it says for how long: {label}"
+                );
+            }
             assert!(
                 ["{at}", "{count}", "{name}"]
                     .iter()

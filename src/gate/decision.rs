@@ -5,6 +5,7 @@
 use gatepost_channel::Decision;
 use serde::{Deserialize, Serialize};
 
+use super::grant::GrantTerms;
 use super::policy::Approvers;
 
 /// The most stages of a rule.
@@ -21,6 +22,9 @@ pub struct DecisionTerms {
     /// Who is asked one after the other; empty: everybody at once.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub stages: Vec<Stage>,
+    /// What an approval may let run beside this call.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub grants: Option<GrantTerms>,
 }
 
 /// Which answers need a reason in words.
@@ -163,6 +167,11 @@ impl DecisionTerms {
         let mut terms = self.clone();
         terms.require_reason = terms.require_reason.and(other.require_reason);
         terms.confirm_step |= other.confirm_step;
+        terms.grants = self
+            .grants
+            .as_ref()
+            .zip(other.grants.as_ref())
+            .and_then(|(ours, theirs)| ours.and(theirs));
         if !other.stages.is_empty() && other.stages != self.stages {
             if terms.stages.is_empty() {
                 terms.stages.push(own);

@@ -7,6 +7,7 @@
 pub mod arguments;
 pub mod decision;
 pub mod digest;
+pub mod grant;
 pub mod json;
 pub mod number;
 pub mod policy;

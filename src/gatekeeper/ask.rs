@@ -1,10 +1,12 @@
 //! The question: may this call run? Allow and deny are answered at once; a call that needs a person becomes a request.
 
+use std::sync::Arc;
+
 use super::council::{News, Via, What};
 use super::{Caller, Gatekeeper};
 use crate::audit::{Actor, Draft, Opening};
 use crate::confirmation::create::{Create, Created, shown_args};
-use crate::confirmation::{Asked, Dossier};
+use crate::confirmation::{Asked, Dossier, Status};
 use crate::delivery::plan::plan;
 use crate::gate::policy::CallFacts;
 use crate::gate::policy::{Effect, Judgement, Voices};
@@ -138,11 +140,15 @@ impl Gatekeeper {
                     reason,
                     terms,
                     deliveries,
+                    grantors: (!asks_a_person(&question)).then(|| Arc::clone(self.roll())),
                     join_twin: question.join_twin,
                 };
                 Ok(match self.store().run(create).await? {
                     Created::Fresh(dossier) => {
-                        self.tell_asked(caller, &question, &dossier);
+                        // What a grant approved, nobody is asked about.
+                        if dossier.confirmation.state.status() == Status::Pending {
+                            self.tell_asked(caller, &question, &dossier);
+                        }
                         Answer::Asked(Box::new(dossier))
                     }
                     Created::Same(dossier) => Answer::Asked(Box::new(dossier)),
@@ -251,6 +257,15 @@ impl Gatekeeper {
         draft.job.clone_from(&question.job);
         draft
     }
+}
+
+/// Whether a hook, or whoever makes the call, asks for a person about this very call: then no grant speaks for one.
+fn asks_a_person(question: &Question) -> bool {
+    let stated = question
+        .metadata
+        .as_ref()
+        .and_then(|metadata| metadata.get("requires_confirmation"));
+    question.voices.hooks == Some(Effect::Confirm) || stated == Some(&Json::Bool(true))
 }
 
 /// The arguments for the audit log: redacted; where no redacted form exists, nothing of them.

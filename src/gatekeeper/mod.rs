@@ -12,13 +12,14 @@ use gatepost_channel::Decision;
 use crate::audit::Opening;
 use crate::confirmation::cancel::{Cancel, Cancelled};
 use crate::confirmation::decide::{Ballot, Decide, Decided, Surface, Target};
+use crate::confirmation::grant::Wish;
 use crate::confirmation::outcome::{Report, Reported};
 use crate::confirmation::roll::Roll;
 use crate::confirmation::{Dossier, Outcome};
 use crate::delivery::card::CardMaker;
 use crate::delivery::registry::Registry;
 use crate::gate::policy::Policy;
-use crate::ids::{ConfirmationId, Ids, OperatorId, Org, TokenName};
+use crate::ids::{ConfirmationId, GrantId, Ids, OperatorId, Org, TokenName};
 use crate::storage::{Store, StoreError};
 
 pub mod ask;
@@ -38,6 +39,20 @@ mod council_tests;
 
 /// Free text from callers is cut to this many characters before it is stored.
 pub const MAX_TEXT: usize = 2_000;
+
+/// A word from outside, such as the scope of a grant, is cut to this many characters.
+const MAX_WORD: usize = 32;
+
+/// What an operator says to a request.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Saying<'a> {
+    /// Yes or no.
+    pub decision: Decision,
+    /// Why, in their words.
+    pub reason: Option<&'a str>,
+    /// The scope of the grant that they ask for with it.
+    pub grant: Option<&'a str>,
+}
 
 /// An authenticated caller of an agent's kind.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -132,6 +147,28 @@ impl Gatekeeper {
         reason: Option<&str>,
         surface: Surface,
     ) -> Result<Decided, StoreError> {
+        let saying = Saying {
+            decision,
+            reason,
+            grant: None,
+        };
+        self.answer(operator, org, id, saying, surface).await
+    }
+
+    /// A known operator answers a request that they name by id, with all that can be said.
+    pub async fn answer(
+        &self,
+        operator: &OperatorId,
+        org: &Org,
+        id: &ConfirmationId,
+        saying: Saying<'_>,
+        surface: Surface,
+    ) -> Result<Decided, StoreError> {
+        let Saying {
+            decision,
+            reason,
+            grant,
+        } = saying;
         let decide = Decide {
             target: Target::Request {
                 id: id.clone(),
@@ -140,12 +177,21 @@ impl Gatekeeper {
             ballot: Ballot::Person(operator.clone()),
             decision,
             reason: self.text(reason),
+            grant: self.wish(grant),
             surface,
             roll: Arc::clone(&self.0.roll),
         };
         let decided = self.0.store.run(decide).await?;
         self.tell_vote(&decided);
         Ok(decided)
+    }
+
+    /// The grant that is asked for by this word, with the id that it gets if it is made.
+    pub fn wish(&self, scope: Option<&str>) -> Option<Wish> {
+        scope.map(|scope| Wish {
+            scope: scope.chars().take(MAX_WORD).collect(),
+            id: GrantId::fresh(&**self.ids()),
+        })
     }
 
     /// Who asked withdraws a request.

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use super::council::{News, Via, What};
 use super::{Caller, Gatekeeper};
-use crate::confirmation::Confirmation;
 use crate::confirmation::consume::{Consume, Granted, NotGranted};
+use crate::confirmation::{Basis, Confirmation};
 use crate::gate::json::ReadLimits;
-use crate::gate::policy::CallFacts;
+use crate::gate::policy::{CallFacts, Effect, Judgement, Voices};
 use crate::gate::{Digest, Json};
 use crate::ids::{ConfirmationId, PermitId};
 use crate::storage::StoreError;
@@ -37,21 +37,29 @@ impl Gatekeeper {
 
     /// The consumption as a transaction: with today's voters, and today's policy on the call as it was asked.
     pub fn consumption(&self, row: &Confirmation, digest: Digest) -> Consume {
+        let today = self.today(row);
         Consume {
             id: row.id.clone(),
             token: row.asked.token.clone(),
             digest,
             permit: PermitId::fresh(&**self.ids()),
             roll: Arc::clone(self.roll()),
-            denied_by: self.denied_now(row),
+            denied_by: denied_by(today.as_ref()),
+            grant: match &row.progress.basis {
+                Some(Basis::Grant(id)) => Some(id.clone()),
+                None => None,
+            },
+            // Another rule that speaks for the call by now offers nothing to what was granted under the old one.
+            offered: today
+                .filter(|today| today.rule == row.rule)
+                .and_then(|today| today.terms?.decision.grants),
         }
     }
 
-    /// The rule that denies the call by now. What can no longer be read is denied too.
-    fn denied_now(&self, row: &Confirmation) -> Option<String> {
-        let unreadable = || Some("unreadable".to_owned());
+    /// What policy says of the call by now; nothing when it can no longer be read.
+    fn today(&self, row: &Confirmation) -> Option<Judgement> {
         let Ok(args) = Json::read(row.asked.args.as_bytes(), ReadLimits::bytes(row.asked.args.len())) else {
-            return unreadable();
+            return None;
         };
         let metadata = match row
             .asked
@@ -59,7 +67,7 @@ impl Gatekeeper {
             .as_deref()
             .map(|text| Json::read(text.as_bytes(), ReadLimits::bytes(text.len())))
         {
-            Some(Err(_)) => return unreadable(),
+            Some(Err(_)) => return None,
             Some(Ok(metadata)) => Some(metadata),
             None => None,
         };
@@ -73,7 +81,22 @@ impl Gatekeeper {
             metadata: metadata.as_ref(),
             known_person: !row.asked.persons.is_empty(),
         };
-        let judgement = self.0.policy.now_denies(&facts)?;
-        Some(judgement.rule.unwrap_or_else(|| "default".to_owned()))
+        // Somebody asked for a person then; terms stand where a rule alone would allow the call.
+        let voices = Voices {
+            tool_requires_confirmation: true,
+            hooks: None,
+        };
+        Some(self.0.policy.judge(&facts, &voices))
+    }
+}
+
+/// The rule that denies the call by now. What can no longer be read is denied too.
+fn denied_by(today: Option<&Judgement>) -> Option<String> {
+    match today {
+        None => Some("unreadable".to_owned()),
+        Some(today) if today.effect == Effect::Deny => {
+            Some(today.rule.clone().unwrap_or_else(|| "default".to_owned()))
+        }
+        Some(_) => None,
     }
 }

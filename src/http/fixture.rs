@@ -29,6 +29,7 @@ use crate::delivery::card::CardMaker;
 use crate::delivery::phrase::{Language, Phrasebook};
 use crate::delivery::registry::{Listed, Registry};
 use crate::delivery::sender::Sender;
+use crate::gate::grant::{GrantArguments, GrantScope, GrantTerms};
 use crate::gate::policy::{Approvers, ConfirmSource, Effect, Limits, Policy, PolicySource, RuleSource};
 use crate::gate::{RequireReason, Stage};
 use crate::gatekeeper::council::Nobody;
@@ -138,6 +139,12 @@ fn policy() -> Policy {
         stages: Some(vec![only("first", "dana"), only("second", "mira")]),
         ..ConfirmSource::default()
     };
+    let mut grants = rule("grants", Effect::Confirm);
+    grants.confirm.grants = Some(GrantTerms {
+        scopes: vec![GrantScope::Session, GrantScope::Span(3_600_000)],
+        max_uses: Some(2),
+        arguments: GrantArguments::At(vec!["/project".parse().expect("a pointer")]),
+    });
     let mut two = rule("two", Effect::Confirm);
     two.confirm.quorum = Some(2);
     let mut nowhere = rule("nowhere", Effect::Confirm);
@@ -159,6 +166,7 @@ fn policy() -> Policy {
             hidden,
             two,
             staged,
+            grants,
             nowhere,
         ],
     };

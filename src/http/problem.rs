@@ -90,6 +90,10 @@ codes! {
     VotersNotAuthorised = "not_authorised", 409, "Too few of those who approved may still decide";
     /// A rule denies the call by now.
     DeniedByRule = "denied_by_rule", 409, "A rule denies the call by now";
+    /// The request offers no such grant; nothing was decided.
+    GrantNotOffered = "grant_not_offered", 409, "The request offers no such grant";
+    /// The grant ended by itself before.
+    GrantEnded = "grant_ended", 409, "The grant has ended";
     /// Nothing can have been executed: no permit was consumed.
     NotConsumed = "not_consumed", 409, "No permit of the request was consumed";
     /// Another outcome was reported before.

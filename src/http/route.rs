@@ -1,10 +1,10 @@
 //! The route table: every address, its method, who may call it, and the handler. The router is built from it, and tests hold
 //! the API description and the roles against it.
 
-use axum::routing::{MethodRouter, get, post};
+use axum::routing::{MethodRouter, delete, get, post};
 
 use super::Api;
-use super::v1::{audit, channel, confirmation, job};
+use super::v1::{audit, channel, confirmation, grant, job};
 use super::{health, hooks, openapi};
 use crate::console::{self, decide, inbox, login, once, request};
 
@@ -67,6 +67,8 @@ pub const ROUTES: &[Route] = &[
     route("POST", "/api/confirmations/{id}/cancel", AGENT, || post(confirmation::cancel::handle)),
     route("POST", "/api/confirmations/{id}/consume", AGENT, || post(confirmation::consume::handle)),
     route("POST", "/api/confirmations/{id}/outcome", AGENT, || post(confirmation::outcome::handle)),
+    route("GET", "/api/grants", STAFF, || get(grant::list::handle)),
+    route("DELETE", "/api/grants/{id}", OPERATOR, || delete(grant::revoke::handle)),
     route("GET", "/api/channels", ADMIN, || get(channel::list::handle)),
     route("POST", "/api/channels/{name}/test", ADMIN, || post(channel::test::handle)),
     route("POST", "/api/channels/{name}/callback", Who::Platform, || post(channel::callback::handle)),

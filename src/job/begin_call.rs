@@ -55,7 +55,7 @@ impl Transaction for BeginCall {
     fn touches(&self, touches: &mut Touches) {
         self.remembered.touches(&self.hold, touches);
         if let Right::Approved(consume) = &self.right {
-            touches.confirmations.insert(consume.id.clone());
+            consume.touches(touches);
         }
     }
 

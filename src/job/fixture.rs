@@ -13,6 +13,7 @@ use crate::clock::{Clock, ManualClock};
 use crate::confirmation::consume::Consume;
 use crate::confirmation::create::{Create, Created, shown_args};
 use crate::confirmation::decide::{Ballot, Decide, Surface, Target};
+use crate::confirmation::grant::Grant;
 use crate::confirmation::roll::{Roll, Voter};
 use crate::confirmation::{Asked, Confirmation, Dossier, Status};
 use crate::gate::json::ReadLimits;
@@ -24,8 +25,8 @@ use crate::job::submit::Submit;
 use crate::job::{Job, JobState, JobStatus};
 use crate::storage::read::ReadError;
 use crate::storage::{
-    AuditFilter, CallKey, ConfirmationFilter, Counts, Item, JobFilter, Loaded, Page, Read, Refused, Store,
-    StoreError, Touches, Transaction, Wakes, Workspace, Writer,
+    AuditFilter, CallKey, ConfirmationFilter, Counts, GrantFilter, Item, JobFilter, Loaded, Page, Read,
+    Refused, Store, StoreError, Touches, Transaction, Wakes, Workspace, Writer,
 };
 
 /// The rows.
@@ -413,6 +414,7 @@ impl World {
             reason: None,
             terms: terms(),
             deliveries: Vec::new(),
+            grantors: None,
             join_twin: false,
             shown_args: shown_args(args.canonical(), None, &*self.ids),
             shown_requester: None,
@@ -432,6 +434,7 @@ impl World {
             ballot: Ballot::Person(dana()),
             decision,
             reason: Some(crate::audit::Opening::new("as I said", &*self.ids)),
+            grant: None,
             surface: Surface::Api,
             roll: roll(),
         });
@@ -446,6 +449,8 @@ impl World {
             permit: PermitId::fresh(&*self.ids),
             roll: roll(),
             denied_by: None,
+            grant: None,
+            offered: None,
         }
     }
 
@@ -507,6 +512,13 @@ impl Read for World {
     async fn jobs(&self, _: &JobFilter) -> Result<Page<Job>, ReadError> {
         Ok(Page {
             items: self.jobs(),
+            next_cursor: None,
+        })
+    }
+
+    async fn grants(&self, _: &GrantFilter) -> Result<Page<Grant>, ReadError> {
+        Ok(Page {
+            items: Vec::new(),
             next_cursor: None,
         })
     }

@@ -10,6 +10,7 @@ use super::ReadError;
 pub(super) enum List {
     Confirmations,
     Jobs,
+    Grants,
     Audit,
 }
 
@@ -18,6 +19,7 @@ impl List {
         match self {
             Self::Confirmations => "c",
             Self::Jobs => "j",
+            Self::Grants => "g",
             Self::Audit => "a",
         }
     }

@@ -2,6 +2,7 @@
 
 use serde::Serialize;
 
+use super::rows::grant::{GrantChange, GrantRow};
 use super::rows::log::{EventRow, HeadRow, ReplayMemory};
 use super::rows::request::{ConfirmationChange, ConfirmationRow, DeliveryRow, VoteRow};
 use super::rows::spell;
@@ -21,13 +22,15 @@ pub(super) enum Step {
     PutOutbox,
     RemoveOutbox,
     InsertReplays,
+    InsertGrants,
+    ChangeGrants,
     InsertEvents,
     MoveHeads,
 }
 
 impl Step {
     /// All of them, in the order in which they are written.
-    pub(super) const ALL: [Self; 12] = [
+    pub(super) const ALL: [Self; 14] = [
         Self::InsertJobs,
         Self::InsertConfirmations,
         Self::ChangeConfirmations,
@@ -38,6 +41,8 @@ impl Step {
         Self::PutOutbox,
         Self::RemoveOutbox,
         Self::InsertReplays,
+        Self::InsertGrants,
+        Self::ChangeGrants,
         Self::InsertEvents,
         Self::MoveHeads,
     ];
@@ -102,6 +107,11 @@ pub(super) fn puts(changes: &Changes) -> Vec<Put> {
         .map(|(id, card)| DeliveryRow::of(id, card));
     let outbox: Vec<_> = changes.outbox.iter().map(OutboxRow::from).collect();
     let replays: Vec<_> = changes.new_replays.iter().map(ReplayMemory::from).collect();
+    let grants: Vec<_> = changes.new_grants.iter().map(GrantRow::from).collect();
+    let used = changes
+        .changed_grants
+        .iter()
+        .map(|(grant, stored)| GrantChange::of(grant, *stored));
     let events: Vec<_> = changes.events.iter().map(EventRow::from).collect();
     let heads: Vec<_> = changes.heads.iter().map(HeadRow::from).collect();
     [
@@ -115,6 +125,8 @@ pub(super) fn puts(changes: &Changes) -> Vec<Put> {
         put(Step::PutOutbox, &outbox),
         put(Step::RemoveOutbox, &changes.removed_outbox),
         put(Step::InsertReplays, &replays),
+        put(Step::InsertGrants, &grants),
+        put(Step::ChangeGrants, &used.collect::<Vec<_>>()),
         put(Step::InsertEvents, &events),
         put(Step::MoveHeads, &heads),
     ]

@@ -4,6 +4,7 @@ use std::collections::{BTreeMap, HashSet};
 
 use gatepost_channel::UtcMillis;
 
+use super::rows::grant::GrantRow;
 use super::rows::log::{HeadRow, ReplayMemory};
 use super::rows::request::{ConfirmationRow, DeliveryRow, VoteRow};
 use super::rows::work::{JobRow, OutboxRow};
@@ -24,6 +25,7 @@ pub(super) enum Kind {
     Outbox,
     Head,
     Replay,
+    Grant,
 }
 
 impl Kind {
@@ -37,6 +39,7 @@ impl Kind {
             "outbox" => Self::Outbox,
             "chain_head" => Self::Head,
             "replay" => Self::Replay,
+            "standing_grant" => Self::Grant,
             _ => return None,
         })
     }
@@ -76,7 +79,7 @@ impl Dossiers {
                     cards.push(row.read());
                 }
             }
-            Kind::Job | Kind::Outbox | Kind::Head | Kind::Replay => {}
+            Kind::Job | Kind::Outbox | Kind::Head | Kind::Replay | Kind::Grant => {}
         }
         Ok(())
     }
@@ -159,6 +162,15 @@ pub(super) fn gather(
             Kind::Replay => {
                 for row in parse_all::<ReplayMemory>("replay", body)? {
                     loaded.replays.push(row.read()?);
+                }
+            }
+            Kind::Grant => {
+                for row in parse_all::<GrantRow>("standing_grant", body)? {
+                    // One that makes no sense lets nothing run, and stops nobody.
+                    match row.read() {
+                        Ok(grant) => loaded.grants.push(grant),
+                        Err(error) => tracing::error!(%error, "a grant makes no sense and is passed over"),
+                    }
                 }
             }
         }

@@ -7,9 +7,10 @@ use gatepost_channel::UtcMillis;
 use super::workspace::{CallKey, Changes, Loaded, ReplayKey, ReplayRow, Touches, TwinKey};
 use super::{Transaction, Workspace};
 use crate::audit::{ChainHead, Checker, Sealed, opening};
+use crate::confirmation::grant::Grant;
 use crate::confirmation::{Dossier, Status};
 use crate::delivery::OutboxItem;
-use crate::ids::{ConfirmationId, JobId, Org, OutboxId};
+use crate::ids::{ConfirmationId, GrantId, JobId, Org, OutboxId};
 use crate::job::{Job, JobState, JobStatus};
 
 /// See the module.
@@ -23,6 +24,8 @@ pub struct Memory {
     pub jobs: BTreeMap<JobId, Job>,
     /// Outbox rows.
     pub outbox: BTreeMap<OutboxId, OutboxItem>,
+    /// Grants.
+    pub grants: BTreeMap<GrantId, Grant>,
     /// Accepted callbacks.
     pub replays: Vec<ReplayRow>,
     /// Audit events, oldest first.
@@ -94,6 +97,7 @@ impl Memory {
             replays: self.replays.clone(),
             jobs: self.jobs.values().cloned().collect(),
             outbox: self.outbox.values().cloned().collect(),
+            grants: self.grants.values().cloned().collect(),
             due_confirmations: due
                 .into_iter()
                 .take(touches.due_confirmations)
@@ -180,6 +184,16 @@ impl Memory {
             self.outbox.remove(&id);
         }
         self.replays.extend(changes.new_replays);
+        for grant in changes.new_grants {
+            self.grants.insert(grant.id.clone(), grant);
+        }
+        for (grant, version) in changes.changed_grants {
+            assert_eq!(
+                self.grants.get(&grant.id).map(|before| before.version),
+                Some(version)
+            );
+            self.grants.insert(grant.id.clone(), grant);
+        }
         self.events.extend(changes.events);
         for head in changes.heads {
             self.heads.insert(head.org.clone(), head);

@@ -26,12 +26,12 @@ macro_rules! known {
 }
 
 /// For SQLite, in order.
-pub(super) const SQLITE: [Known; 4] = known!(
-    "sqlite": 1 "0001_initial", 2 "0002_job_children", 3 "0003_decision_content", 4 "0004_fewer_trees"
+pub(super) const SQLITE: [Known; 5] = known!(
+    "sqlite": 1 "0001_initial", 2 "0002_job_children", 3 "0003_decision_content", 4 "0004_fewer_trees", 5 "0005_standing_grant"
 );
 /// For PostgreSQL, in order; the same numbers and names.
-pub(super) const POSTGRES: [Known; 4] = known!(
-    "postgres": 1 "0001_initial", 2 "0002_job_children", 3 "0003_decision_content", 4 "0004_fewer_trees"
+pub(super) const POSTGRES: [Known; 5] = known!(
+    "postgres": 1 "0001_initial", 2 "0002_job_children", 3 "0003_decision_content", 4 "0004_fewer_trees", 5 "0005_standing_grant"
 );
 
 impl Known {

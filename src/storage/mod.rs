@@ -39,11 +39,11 @@ mod wanted;
 pub mod workspace;
 
 pub use open::{ClockOffset, OpenError, Settings, open};
-pub use read::{AuditFilter, ConfirmationFilter, Counts, JobFilter, Page, Read, ReadError};
+pub use read::{AuditFilter, ConfirmationFilter, Counts, GrantFilter, JobFilter, Page, Read, ReadError};
 pub use wake::{Wake, Wakes};
 pub use workspace::{
-    CallKey, ChangedConfirmation, Changes, Loaded, ReplayKey, ReplayRow, TokenHash, Touches, TwinKey,
-    Workspace,
+    CallKey, ChangedConfirmation, Changes, GrantKey, Loaded, ReplayKey, ReplayRow, TokenHash, Touches,
+    TwinKey, Workspace,
 };
 
 /// A store did not do what it was asked; nothing of the item was kept.

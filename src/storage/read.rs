@@ -5,6 +5,7 @@ use gatepost_channel::UtcMillis;
 
 use super::StoreError;
 use crate::audit::{ChainHead, Event};
+use crate::confirmation::grant::Grant;
 use crate::confirmation::{Dossier, Status};
 use crate::ids::{ChannelName, ConfirmationId, JobId, Org, TokenName};
 use crate::job::{Job, JobStatus};
@@ -93,6 +94,21 @@ pub struct JobFilter {
     pub cursor: Option<String>,
 }
 
+/// Which grants. `None` and empty mean any.
+#[derive(Debug, Clone, Default)]
+pub struct GrantFilter {
+    /// Only of these organisations.
+    pub orgs: Vec<Org>,
+    /// Only those that have not ended.
+    pub live: bool,
+    /// Only those that have not ended and whose time passed by this instant.
+    pub due_at: Option<UtcMillis>,
+    /// At most so many; the store caps it at 256.
+    pub limit: usize,
+    /// From the last page.
+    pub cursor: Option<String>,
+}
+
 /// A question could not be answered.
 #[derive(Debug, Clone, thiserror::Error)]
 pub enum ReadError {
@@ -130,6 +146,8 @@ pub trait Read: Send + Sync {
     async fn job(&self, id: &JobId) -> Result<Option<Job>, StoreError>;
     /// A page of jobs.
     async fn jobs(&self, filter: &JobFilter) -> Result<Page<Job>, ReadError>;
+    /// A page of grants.
+    async fn grants(&self, filter: &GrantFilter) -> Result<Page<Grant>, ReadError>;
     /// A page of audit events with what is kept beside them, in order of organisation and `seq`.
     async fn audit(&self, filter: &AuditFilter) -> Result<Page<Event>, ReadError>;
     /// The chain heads.

@@ -8,20 +8,25 @@ use sqlx::{Database, QueryBuilder};
 
 use super::cursor::{self, List};
 use super::gather::{Dossiers, Kind};
+use super::rows::grant::GrantRow;
 use super::rows::log::{EventRow, HeadRow};
 use super::rows::work::JobRow;
 use super::rows::{Text, parse, spell};
 use super::{
-    AuditFilter, ConfirmationFilter, Counts, JobFilter, Page, Read, ReadError, StoreError, select, sql,
+    AuditFilter, ConfirmationFilter, Counts, GrantFilter, JobFilter, Page, Read, ReadError, StoreError,
+    select, sql,
 };
 use crate::audit::{ChainHead, Event, opening};
 use crate::confirmation::Dossier;
+use crate::confirmation::grant::Grant;
 use crate::ids::ConfirmationId;
 use crate::ids::JobId;
 use crate::job::Job;
 
 /// Rows of a page of requests or jobs at most.
 const PAGE: usize = 200;
+/// Rows of a page of grants at most.
+const GRANT_PAGE: usize = 256;
 /// Rows of a page of audit events at most.
 const AUDIT_PAGE: usize = 1000;
 
@@ -43,6 +48,8 @@ pub(super) trait Ask: Send + Sync + 'static {
     const CONTAINS: &'static str;
     /// A row of `job` as JSON.
     const JOB: &'static str;
+    /// A row of `standing_grant` as JSON.
+    const GRANT: &'static str;
     /// A row of `audit_event` as JSON.
     const EVENT: &'static str;
     /// A row of `chain_head` as JSON.
@@ -172,6 +179,20 @@ where
         let mut rows = self.0.keyed(select::jobs::<A>(filter, size)?).await?;
         let next_cursor = cut(&mut rows, size, List::Jobs);
         let read = |(_, id, body): &Keyed| sensible(id, parse::<JobRow>("job", body).and_then(JobRow::read));
+        let items = rows.iter().filter_map(read).collect();
+        Ok(Page { items, next_cursor })
+    }
+
+    async fn grants(&self, filter: &GrantFilter) -> Result<Page<Grant>, ReadError> {
+        let size = select::page_size(filter.limit, GRANT_PAGE);
+        let mut rows = self.0.keyed(select::grants::<A>(filter, size)?).await?;
+        let next_cursor = cut(&mut rows, size, List::Grants);
+        let read = |(_, id, body): &Keyed| {
+            sensible(
+                id,
+                parse::<GrantRow>("standing_grant", body).and_then(GrantRow::read),
+            )
+        };
         let items = rows.iter().filter_map(read).collect();
         Ok(Page { items, next_cursor })
     }

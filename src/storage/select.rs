@@ -9,7 +9,7 @@ use super::cursor::{self, List};
 use super::reader::{Ask, Value};
 use super::rows::Text;
 use super::sql;
-use super::{AuditFilter, ConfirmationFilter, JobFilter, ReadError};
+use super::{AuditFilter, ConfirmationFilter, GrantFilter, JobFilter, ReadError};
 use crate::confirmation::Status;
 use crate::ids::{ConfirmationId, JobId, Org, TokenName};
 use crate::job::JobStatus;
@@ -207,6 +207,23 @@ where
     let mut select = Select::<A>::new("SELECT created_at, id, args FROM confirmation");
     select.among("id", ids.iter().map(String::as_str));
     select.query
+}
+
+/// A page of grants, as id and row.
+pub(super) fn grants<A: Ask>(filter: &GrantFilter, size: usize) -> Result<QueryBuilder<A::Db>, ReadError>
+where
+    <A::Db as Database>::Arguments: Default,
+{
+    let mut select = Select::<A>::new(format!("SELECT created_at, id, {} FROM standing_grant", A::GRANT));
+    select.among("org", orgs(&filter.orgs));
+    if filter.live || filter.due_at.is_some() {
+        select.and("live_until IS NOT NULL");
+    }
+    if let Some(due) = filter.due_at {
+        select.and("live_until <= ").number(due.0);
+    }
+    newest_first(&mut select, List::Grants, filter.cursor.as_deref(), size)?;
+    Ok(select.query)
 }
 
 /// A page of audit events, as organisation and row.

@@ -19,6 +19,9 @@ pub(super) struct Wanted {
     pub(super) replays: Vec<[Text; 3]>,
     pub(super) jobs: Vec<String>,
     pub(super) outbox: Vec<String>,
+    pub(super) grants: Vec<String>,
+    /// Organisation, token, tool.
+    pub(super) grant_keys: Vec<[Text; 3]>,
 }
 
 impl From<&Touches> for Wanted {
@@ -35,6 +38,10 @@ impl From<&Touches> for Wanted {
             .replays
             .iter()
             .map(|replay| [&*replay.app.kind, &*replay.app.id, &*replay.key].map(Text::keep));
+        let grant_keys = touches
+            .grant_keys
+            .iter()
+            .map(|key| [key.org.as_str(), key.token.as_str(), &key.tool].map(Text::keep));
         Self {
             orgs: touches.orgs.iter().map(|org| Text::keep(org.as_str())).collect(),
             confirmations: touches
@@ -48,6 +55,8 @@ impl From<&Touches> for Wanted {
             replays: replays.collect(),
             jobs: touches.jobs.iter().map(|id| id.as_str().to_owned()).collect(),
             outbox: touches.outbox.iter().map(|id| id.as_str().to_owned()).collect(),
+            grants: touches.grants.iter().map(|id| id.as_str().to_owned()).collect(),
+            grant_keys: grant_keys.collect(),
         }
     }
 }

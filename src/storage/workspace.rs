@@ -8,11 +8,16 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use gatepost_channel::{AppKey, UtcMillis};
 use serde::{Deserialize, Serialize};
 
+mod grant;
+
+pub use grant::GrantKey;
+
 use super::wake::Wake;
 use crate::audit::{ChainHead, Draft, Sealed};
+use crate::confirmation::grant::Grant;
 use crate::confirmation::{Confirmation, Delivery, Dossier, Vote};
 use crate::delivery::OutboxItem;
-use crate::ids::{ConfirmationId, DeliveryId, JobId, Org, OutboxId, TokenName};
+use crate::ids::{ConfirmationId, DeliveryId, GrantId, JobId, Org, OutboxId, TokenName};
 use crate::job::Job;
 
 /// SHA-256 of a button token.
@@ -87,6 +92,10 @@ pub struct Touches {
     pub jobs: BTreeSet<JobId>,
     /// Outbox rows by id (with their request).
     pub outbox: BTreeSet<OutboxId>,
+    /// Grants by id. Their organisation must be touched too.
+    pub grants: BTreeSet<GrantId>,
+    /// Grants that have not ended, by what they may cover. Their organisation must be touched too.
+    pub grant_keys: BTreeSet<GrantKey>,
     /// This many requests whose deadline passed, oldest first.
     pub due_confirmations: usize,
     /// This many outbox rows that are due and not leased, oldest first; rows locked by others are skipped.
@@ -121,6 +130,7 @@ pub struct Workspace {
     replays: HashMap<ReplayKey, ReplayRow>,
     jobs: BTreeMap<JobId, Held<Job>>,
     outbox: BTreeMap<OutboxId, Held<OutboxItem>>,
+    grants: BTreeMap<GrantId, Held<Grant>>,
     due_confirmations: Vec<ConfirmationId>,
     due_outbox: Vec<OutboxId>,
     runnable_jobs: Vec<JobId>,
@@ -150,6 +160,8 @@ pub struct Loaded {
     pub jobs: Vec<Job>,
     /// Locked outbox rows.
     pub outbox: Vec<OutboxItem>,
+    /// Locked grants.
+    pub grants: Vec<Grant>,
     /// Due requests, oldest first (their dossiers are in `dossiers`).
     pub due_confirmations: Vec<ConfirmationId>,
     /// Due outbox rows, oldest first.
@@ -229,6 +241,7 @@ impl Workspace {
                 },
             );
         }
+        workspace.hold_grants(loaded.grants);
         workspace.calls = loaded.calls.into_iter().collect();
         workspace.twins = loaded.twins.into_iter().collect();
         workspace.replays = loaded
@@ -543,6 +556,7 @@ impl Workspace {
             .filter(|held| held.dirty)
             .map(|held| held.value)
             .collect();
+        (changes.new_grants, changes.changed_grants) = self.changed_grants();
         changes.removed_outbox = self.removed_outbox.into_iter().collect();
         changes.new_votes = self.new_votes;
         changes.new_replays = self.new_replays;
@@ -595,6 +609,10 @@ pub struct Changes {
     pub removed_outbox: Vec<OutboxId>,
     /// Rows to insert.
     pub new_replays: Vec<ReplayRow>,
+    /// Rows to insert.
+    pub new_grants: Vec<Grant>,
+    /// Rows to update where the version is still the one given.
+    pub changed_grants: Vec<(Grant, i64)>,
     /// Events to insert, in order of organisation-wise `seq`.
     pub events: Vec<Sealed>,
     /// Chain heads to insert or replace.
@@ -616,6 +634,8 @@ impl Changes {
             && self.outbox.is_empty()
             && self.removed_outbox.is_empty()
             && self.new_replays.is_empty()
+            && self.new_grants.is_empty()
+            && self.changed_grants.is_empty()
             && self.events.is_empty()
     }
 }

@@ -13,7 +13,11 @@ use super::{
     terms,
     when::{Condition, environment},
 };
-use crate::gate::{decision::MAX_STAGES, json::Pointer};
+use crate::gate::{
+    decision::MAX_STAGES,
+    grant::{GrantArguments, MAX_SCOPES},
+    json::Pointer,
+};
 
 /// The parser of conditions recurses over what is written; this is room for everything the limits admit.
 const COMPILER_STACK: usize = 64 << 20;
@@ -184,6 +188,7 @@ impl RuleCompiler<'_> {
             self.problem(field, problem, remedy);
         }
         self.stages();
+        self.grants();
         let terms = terms::resolve(&self.written.confirm, defaults, &redact);
         if self.written.effect == Effect::Confirm {
             if terms.channels.is_empty() {
@@ -263,6 +268,39 @@ impl RuleCompiler<'_> {
                     &format!("stages[{at}].quorum"),
                     "no person would have to agree",
                     "name at least 1 person",
+                );
+            }
+        }
+    }
+
+    /// A grant holds for a while, and for calls that can be told to be alike.
+    fn grants(&mut self) {
+        let Some(grants) = &self.written.confirm.grants else {
+            return;
+        };
+        if grants.scopes.is_empty() || grants.scopes.len() > MAX_SCOPES {
+            self.problem(
+                "grants.scopes",
+                "no scope is offered, or too many",
+                "name between 1 and 4 of `session` and spans such as `1h`, or leave `grants` out",
+            );
+        }
+        if grants.max_uses == Some(0) {
+            self.problem(
+                "grants.max_uses",
+                "no later call could run",
+                "name at least 1 call, or leave `max_uses` out",
+            );
+        }
+        if let GrantArguments::At(pointers) = &grants.arguments {
+            let vague = |pointer: &Pointer| {
+                pointer.segments().is_empty() || pointer.segments().iter().any(|segment| segment == "*")
+            };
+            if pointers.is_empty() || pointers.len() > self.limits.pointers || pointers.iter().any(vague) {
+                self.problem(
+                    "grants.arguments",
+                    "the pointers do not name single values",
+                    "name single values such as `/payee`, or write `same` or `any`",
                 );
             }
         }

@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::gate::decision::{RequireReason, Stage, everybody, persons_needed};
+use crate::gate::grant::GrantTerms;
 
 /// What a rule does with a call. The order is the strictness: the strictest voice wins.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
@@ -67,6 +68,8 @@ pub struct ConfirmSource {
     pub confirm_step: Option<bool>,
     /// Who is asked one after the other, instead of approvers and quorum. A rule's own; never from `policy.confirm`.
     pub stages: Option<Vec<Stage>>,
+    /// What an approval may let run beside the call. A rule's own; never from `policy.confirm`.
+    pub grants: Option<GrantTerms>,
 }
 
 impl ConfirmSource {

@@ -40,6 +40,7 @@ pub(super) fn resolve(rule: &ConfirmSource, policy: &ConfirmSource, redact: &[Po
             require_reason: rule.require_reason.or(policy.require_reason).unwrap_or_default(),
             confirm_step: rule.confirm_step.or(policy.confirm_step).unwrap_or(false),
             stages: rule.stages.clone().unwrap_or_default(),
+            grants: rule.grants.clone(),
         },
     }
 }

@@ -6,11 +6,12 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::problem::Problem;
-use crate::ids::{ConfirmationId, JobId};
+use crate::ids::{ConfirmationId, GrantId, JobId};
 
 pub mod audit;
 pub mod channel;
 pub mod confirmation;
+pub mod grant;
 pub mod job;
 
 /// A list: `{items: […], next_cursor}`.
@@ -34,6 +35,19 @@ pub struct RequestId(pub ConfirmationId);
 /// The job that an address names. What is no id names nothing.
 #[derive(Debug)]
 pub struct WhichJob(pub JobId);
+
+/// The grant that an address names. What is no id names nothing.
+#[derive(Debug)]
+pub struct WhichGrant(pub GrantId);
+
+impl<S: Send + Sync> FromRequestParts<S> for WhichGrant {
+    type Rejection = Problem;
+
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Problem> {
+        let text = id(parts, state).await?;
+        GrantId::parse(&text).map(Self).map_err(|_| Problem::not_found())
+    }
+}
 
 impl<S: Send + Sync> FromRequestParts<S> for RequestId {
     type Rejection = Problem;

@@ -72,7 +72,9 @@ on_both! {
         a_permit_is_consumed_once_under_sixteen_racers,
         a_permit_is_bound_to_the_digest_and_to_its_time,
         a_repeated_click_gets_the_first_answer,
-        texts_come_back_exactly_whatever_they_hold;
+        texts_come_back_exactly_whatever_they_hold,
+        a_grant_is_kept_used_listed_and_ended,
+        a_grant_is_used_no_more_often_than_it_says;
     work:
         a_decision_wakes_the_parked_job,
         a_decision_that_comes_first_is_not_lost,
@@ -213,6 +215,7 @@ impl Ask {
                 decision: DecisionTerms::default(),
             },
             deliveries: (0..self.cards).map(card).collect(),
+            grantors: Some(roll()),
             join_twin: self.join,
             shown_args: shown_args(&self.args, None, ids),
             shown_requester: Some(Opening::new("olga", ids)),
@@ -233,6 +236,7 @@ fn decide(id: &ConfirmationId, person: &str, decision: Decision) -> Decide {
         ballot: Ballot::Person(OperatorId::from(person)),
         decision,
         reason: None,
+        grant: None,
         surface: Surface::Api,
         roll: roll(),
     }
@@ -253,6 +257,8 @@ fn consume(place: &Place, id: &ConfirmationId, digest: Digest) -> Consume {
         permit: PermitId::fresh(&*place.ids),
         roll: roll(),
         denied_by: None,
+        grant: None,
+        offered: None,
     }
 }
 

@@ -4,7 +4,11 @@ use super::*;
 use crate::confirmation::consume::NotGranted;
 use crate::confirmation::decide::{Refusal, Ruling};
 use crate::confirmation::expire::Expire;
-use crate::confirmation::{State, Status, cancel::Cancelled, create::Created};
+use crate::confirmation::grant::{Grant, Revoke, Revoked, Wish};
+use crate::confirmation::{Basis, State, Status, cancel::Cancelled, create::Created};
+use crate::gate::grant::{GrantArguments, GrantScope, GrantTerms};
+use crate::ids::GrantId;
+use crate::storage::GrantFilter;
 
 pub(super) async fn asking_twice_finds_the_same_request(place: &Place) {
     let ask = Ask::call("call-1");
@@ -337,4 +341,132 @@ pub(super) async fn texts_come_back_exactly_whatever_they_hold(place: &Place) {
     place.store.run(decide).await.expect("decide");
     assert_eq!(place.dossier(&id).await.votes[0].reason.as_deref(), Some(nasty));
     place.verify().await;
+}
+
+const HOUR: i64 = 3_600_000;
+
+/// A call of this id under a rule that offers grants.
+fn grantable(place: &Place, call: &str, max_uses: Option<u32>) -> Create {
+    let mut create = Ask::call(call).create(place);
+    create.terms.decision.grants = Some(GrantTerms {
+        scopes: vec![GrantScope::Span(HOUR)],
+        max_uses,
+        arguments: GrantArguments::At(vec!["/amount".parse().expect("a pointer")]),
+    });
+    create.asked.agent_id = Some("nul\u{0} and 組".to_owned());
+    create
+}
+
+/// Approves it with a grant, and tells which.
+async fn grant(place: &Place, create: Create) -> GrantId {
+    let id = create.id.clone();
+    place.store.run(create).await.expect("create");
+    let wish = Wish {
+        scope: "1h".to_owned(),
+        id: GrantId::fresh(&*place.ids),
+    };
+    let approve = Decide {
+        grant: Some(wish.clone()),
+        ..decide(&id, "dana", Decision::Approve)
+    };
+    let decided = place.store.run(approve).await.expect("decide");
+    assert_eq!(decided.ruling, Ruling::Settled);
+    let dossier = place.dossier(&id).await;
+    assert_eq!(dossier.confirmation.progress.granted.as_ref(), Some(&wish.id));
+    assert_eq!(dossier.votes[0].content.grant, Some(GrantScope::Span(HOUR)));
+    wish.id
+}
+
+async fn live(place: &Place, due_at: Option<UtcMillis>) -> Vec<Grant> {
+    let filter = GrantFilter {
+        orgs: vec![Org::from("acme")],
+        live: true,
+        due_at,
+        limit: 1,
+        ..GrantFilter::default()
+    };
+    place.store.read().grants(&filter).await.expect("grants").items
+}
+
+pub(super) async fn a_grant_is_kept_used_listed_and_ended(place: &Place) {
+    let id = grant(place, grantable(place, "first", None)).await;
+    let listed = live(place, None).await;
+    assert_eq!(listed.len(), 1);
+    assert_eq!(
+        (&listed[0].id, listed[0].uses, listed[0].agent_id.as_deref()),
+        (&id, 0, Some("nul\u{0} and 組"))
+    );
+    let now = place.store.read().now().await.expect("now");
+    assert_eq!(live(place, Some(now)).await, []);
+    // Under the grant a later call is approved, consumed and counted.
+    let second = grantable(place, "second", None);
+    let (request, digest) = (second.id.clone(), second.asked.digest);
+    place.store.run(second).await.expect("create");
+    let dossier = place.dossier(&request).await;
+    assert_eq!(dossier.confirmation.state.status(), Status::Approved);
+    assert_eq!(
+        dossier.confirmation.progress.basis,
+        Some(Basis::Grant(id.clone()))
+    );
+    let consumption = Consume {
+        grant: Some(id.clone()),
+        offered: dossier.confirmation.terms.decision.grants.clone(),
+        ..consume(place, &request, digest)
+    };
+    let unlooked = Consume {
+        grant: None,
+        ..consumption.clone()
+    };
+    let refused = place.store.run(unlooked).await.expect("answer");
+    assert_eq!(
+        refused,
+        Err(NotGranted::NotAuthorised),
+        "a grant that was not read lets nothing run"
+    );
+    assert!(place.store.run(consumption).await.expect("answer").is_ok());
+    assert_eq!(live(place, None).await[0].uses, 1);
+    // Another organisation finds nothing, and takes nothing back.
+    let mut elsewhere = grantable(place, "third", None);
+    elsewhere.org = Org::from("beta");
+    let other = elsewhere.id.clone();
+    place.store.run(elsewhere).await.expect("create");
+    assert_eq!(
+        place.dossier(&other).await.confirmation.state.status(),
+        Status::Pending
+    );
+    let revoke = |org: &str| Revoke {
+        id: id.clone(),
+        org: Org::from(org),
+        by: OperatorId::from("erin"),
+    };
+    let answer = place.store.run(revoke("beta")).await.expect("answer");
+    assert_eq!(answer, Revoked::NotFound);
+    let answer = place.store.run(revoke("acme")).await.expect("answer");
+    assert!(matches!(answer, Revoked::Done(grant) if grant.uses == 1));
+    assert_eq!(live(place, None).await, []);
+    let fourth = grantable(place, "fourth", None);
+    let asked = fourth.id.clone();
+    place.store.run(fourth).await.expect("create");
+    assert_eq!(
+        place.dossier(&asked).await.confirmation.state.status(),
+        Status::Pending
+    );
+}
+
+pub(super) async fn a_grant_is_used_no_more_often_than_it_says(place: &Place) {
+    let id = grant(place, grantable(place, "first", Some(3))).await;
+    let racers = (0..8).map(|n| {
+        let (store, create) = (place.store.clone(), grantable(place, &format!("c{n}"), Some(3)));
+        async move { store.run(create).await.expect("create") }
+    });
+    let answers = side_by_side(racers).await;
+    let approved = answers
+        .iter()
+        .filter(
+            |answer| matches!(answer, Created::Fresh(d) if d.confirmation.state.status() == Status::Approved),
+        )
+        .count();
+    assert_eq!(approved, 3);
+    let grants = live(place, None).await;
+    assert_eq!((&grants[0].id, grants[0].uses), (&id, 3));
 }

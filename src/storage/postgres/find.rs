@@ -116,6 +116,11 @@ impl Keys {
         !matches!(self.limits, [0, 0, 0, 0])
     }
 
+    /// The grants by id, and by what they may cover.
+    pub(super) fn grants(&self) -> (&[String], &[[Text; 3]]) {
+        (&self.wanted.grants, &self.wanted.grant_keys)
+    }
+
     /// The statement with its parameters: `$1` moves the clock, `$2` are organisations, then the keys.
     pub(super) fn ask<'q>(
         &'q self,

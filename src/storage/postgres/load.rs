@@ -14,8 +14,10 @@ use super::find::{Ask, Keys, beginning};
 use crate::audit::chain::GENESIS;
 use crate::storage::batch::Fault;
 use crate::storage::gather::{Due, Gathered, Kind, gather};
+use crate::storage::rows::grant::GrantRow;
 use crate::storage::rows::log::{HeadRow, ReplayMemory};
 use crate::storage::rows::request::{ConfirmationRow, DeliveryRow, VoteRow};
+use crate::storage::rows::spell;
 use crate::storage::rows::work::{JobRow, OutboxRow};
 use crate::storage::{Loaded, StoreError, Touches};
 
@@ -26,6 +28,20 @@ pub(super) const NOW: &str = "SELECT floor(extract(epoch FROM clock_timestamp())
 static LOCK_HEADS: LazyLock<[String; 2]> = LazyLock::new(|| [heads(false), heads(true)]);
 /// Every row, as its kind and its JSON object; what the store chose, as its list and the id; and the clock.
 static LOCK_ROWS: LazyLock<[String; 2]> = LazyLock::new(|| [rows(false), rows(true)]);
+
+/// Grants lie behind the chain head of their organisation, which is locked before them.
+static LOCK_GRANTS: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        "SELECT 'standing_grant', {} FROM standing_grant WHERE id IN (
+           SELECT json_array_elements_text($1::json)
+           UNION SELECT found.id FROM json_array_elements($2::json) AS wanted CROSS JOIN LATERAL (
+             SELECT id FROM standing_grant WHERE org = wanted->>0 AND token = wanted->>1 AND tool = wanted->>2
+               AND live_until IS NOT NULL OFFSET 0) AS found)
+           AND org = ANY ($3)
+         ORDER BY id COLLATE \"C\" FOR UPDATE",
+        GrantRow::POSTGRES
+    )
+});
 
 const START_CHAINS: &str = "INSERT INTO chain_head (org, seq, hash)
   SELECT org, 0, $2 FROM unnest($1::text[]) AS new(org) ORDER BY org ON CONFLICT DO NOTHING";
@@ -141,6 +157,7 @@ pub(super) async fn load(
     loop {
         let mut rows = Rows::new();
         let orgs = lock_heads(connection, &keys, offset, spoiled, &mut rows).await?;
+        lock_grants(connection, &keys, &orgs, &mut rows).await?;
         let (now, due) = lock_rows(connection, &keys, offset, &orgs, spoiled, &mut rows).await?;
         let Gathered { loaded, spoiled: new } = gather(touches, now, &rows, &due)?;
         if new.is_empty() || round == ROUNDS {
@@ -183,6 +200,28 @@ async fn heads_of(c: &mut PgConnection, met: Ask<'_>) -> Result<(Vec<String>, Ro
     let (orgs, heads): (Vec<_>, Vec<_>) = found.into_iter().partition(|(word, _)| word == "org");
     let heads = heads.into_iter().map(|(_, body)| (Kind::Head, body));
     Ok((orgs.into_iter().map(|(_, org)| org).collect(), heads.collect()))
+}
+
+/// Locks the grants of these organisations that are wanted; most batches want none.
+async fn lock_grants(
+    c: &mut PgConnection,
+    keys: &Keys,
+    orgs: &[String],
+    rows: &mut Rows,
+) -> Result<(), Fault> {
+    let (ids, covering) = keys.grants();
+    if ids.is_empty() && covering.is_empty() {
+        return Ok(());
+    }
+    let found: Vec<(String, String)> = sqlx::query_as(LOCK_GRANTS.as_str())
+        .bind(spell(ids))
+        .bind(spell(covering))
+        .bind(orgs)
+        .fetch_all(c)
+        .await
+        .map_err(|error| fault(&error))?;
+    rows.extend(found.into_iter().map(|(_, body)| (Kind::Grant, body)));
+    Ok(())
 }
 
 /// Locks requests, jobs and outbox rows of these organisations, reads what hangs on them, and then the clock.

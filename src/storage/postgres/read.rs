@@ -11,6 +11,7 @@ use super::load::NOW;
 use super::{failed, silent};
 use crate::storage::migrate::POSTGRES;
 use crate::storage::reader::{Ask, Keyed, Value};
+use crate::storage::rows::grant::GrantRow;
 use crate::storage::rows::log::{EventRow, HeadRow};
 use crate::storage::rows::request::{ConfirmationRow, DeliveryRow, VoteRow};
 use crate::storage::rows::work::JobRow;
@@ -60,6 +61,7 @@ impl Ask for Postgreses {
     type Db = Postgres;
     const CONTAINS: &'static str = "strpos";
     const JOB: &'static str = JobRow::POSTGRES;
+    const GRANT: &'static str = GrantRow::POSTGRES;
     const EVENT: &'static str = EventRow::POSTGRES;
     const HEAD: &'static str = HeadRow::POSTGRES;
 

@@ -8,6 +8,7 @@ use sqlx::postgres::PgConnection;
 use super::fault;
 use crate::storage::batch::Fault;
 use crate::storage::difference::{Put, Step, puts};
+use crate::storage::rows::grant::GrantRow;
 use crate::storage::rows::log::{EventRow, HeadRow, ReplayMemory};
 use crate::storage::rows::request::{ConfirmationRow, DeliveryRow, VoteRow};
 use crate::storage::rows::work::{JobRow, OutboxRow};
@@ -44,6 +45,11 @@ const CHANGE_DELIVERIES: &str = "UPDATE delivery SET
     error = new.error
   FROM json_populate_recordset(NULL::delivery, $1::json) AS new
   WHERE delivery.confirmation = new.confirmation AND delivery.id = new.id";
+/// A grant is changed only from the version that was read.
+const CHANGE_GRANTS: &str = "UPDATE standing_grant SET
+    live_until = new.live_until, body = new.body, version = new.version
+  FROM json_to_recordset($1::json) AS new(id text, stored bigint, live_until bigint, body text, version bigint)
+  WHERE standing_grant.id = new.id AND standing_grant.version = new.stored";
 const REMOVE_OUTBOX: &str = "DELETE FROM outbox WHERE id IN (SELECT json_array_elements_text($1::json))";
 static PUT_OUTBOX: LazyLock<String> =
     LazyLock::new(|| format!("{} {OUTBOX_REPLACES}", OutboxRow::POSTGRES_INSERT));
@@ -115,6 +121,8 @@ fn part(step: Step) -> &'static str {
         Step::PutOutbox => &PUT_OUTBOX,
         Step::RemoveOutbox => REMOVE_OUTBOX,
         Step::InsertReplays => ReplayMemory::POSTGRES_INSERT,
+        Step::InsertGrants => GrantRow::POSTGRES_INSERT,
+        Step::ChangeGrants => CHANGE_GRANTS,
         Step::InsertEvents => EventRow::POSTGRES_INSERT,
         Step::MoveHeads => &MOVE_HEADS,
     }

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::StoreError;
 
+pub(super) mod grant;
 pub(super) mod log;
 pub(super) mod request;
 pub(super) mod work;

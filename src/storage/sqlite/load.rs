@@ -10,6 +10,7 @@ use super::fault;
 use crate::clock::Clock;
 use crate::storage::batch::Fault;
 use crate::storage::gather::{Due, Gathered, Kind, chooses, gather};
+use crate::storage::rows::grant::GrantRow;
 use crate::storage::rows::log::{HeadRow, ReplayMemory};
 use crate::storage::rows::request::{ConfirmationRow, DeliveryRow, VoteRow};
 use crate::storage::rows::spell;
@@ -74,6 +75,17 @@ static REPLAYS: LazyLock<String> = LazyLock::new(|| {
     )
 });
 
+static GRANTS: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        "SELECT 'standing_grant', json_group_array({}) FROM standing_grant WHERE id IN (
+           SELECT value FROM json_each($1, '$.grants')
+           UNION SELECT found.id FROM json_each($1, '$.grant_keys') AS wanted CROSS JOIN standing_grant AS found
+             ON found.org = wanted.value->>0 AND found.token = wanted.value->>1 AND found.tool = wanted.value->>2
+             AND found.live_until IS NOT NULL)",
+        GrantRow::SQLITE
+    )
+});
+
 /// The statement for what is wanted.
 fn reading(wanted: &Wanted) -> String {
     let requests: Vec<&str> = [
@@ -118,6 +130,9 @@ fn reading(wanted: &Wanted) -> String {
     parts.push(&HEADS);
     if !wanted.replays.is_empty() {
         parts.push(&REPLAYS);
+    }
+    if !wanted.grants.is_empty() || !wanted.grant_keys.is_empty() {
+        parts.push(&GRANTS);
     }
     let found: Vec<String> = found
         .into_iter()

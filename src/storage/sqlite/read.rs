@@ -11,6 +11,7 @@ use crate::clock::Clock;
 use crate::storage::StoreError;
 use crate::storage::migrate::SQLITE;
 use crate::storage::reader::{Ask, Keyed, Value};
+use crate::storage::rows::grant::GrantRow;
 use crate::storage::rows::log::{EventRow, HeadRow};
 use crate::storage::rows::request::{ConfirmationRow, DeliveryRow, VoteRow};
 use crate::storage::rows::work::JobRow;
@@ -42,6 +43,7 @@ impl Ask for Sqlites {
     type Db = Sqlite;
     const CONTAINS: &'static str = "instr";
     const JOB: &'static str = JobRow::SQLITE;
+    const GRANT: &'static str = GrantRow::SQLITE;
     const EVENT: &'static str = EventRow::SQLITE;
     const HEAD: &'static str = HeadRow::SQLITE;
 

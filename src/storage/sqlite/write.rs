@@ -10,6 +10,7 @@ use sqlx::{AssertSqlSafe, Either, Executor as _};
 use super::fault;
 use crate::storage::batch::{Fault, Trouble};
 use crate::storage::difference::{Step, puts};
+use crate::storage::rows::grant::GrantRow;
 use crate::storage::rows::log::{EventRow, HeadRow, ReplayMemory};
 use crate::storage::rows::request::{ConfirmationRow, DeliveryRow, VoteRow};
 use crate::storage::rows::work::{JobRow, OutboxRow};
@@ -49,6 +50,11 @@ const CHANGE_DELIVERIES: &str = "UPDATE delivery SET
     approvable = new.body->>'approvable', unheard = new.body->>'unheard', standing = new.body->>'standing', error = new.body->>'error'
   FROM (SELECT value->>'confirmation' AS confirmation, value->>'id' AS id, value AS body FROM jsonb_each($1)) AS new
   WHERE delivery.confirmation = new.confirmation AND delivery.id = new.id";
+/// A grant is changed only from the version that was read.
+const CHANGE_GRANTS: &str = "UPDATE standing_grant SET
+    live_until = new.body->>'live_until', body = new.body->>'body', version = new.body->>'version'
+  FROM (SELECT value->>'id' AS id, value->>'stored' AS stored, value AS body FROM jsonb_each($1)) AS new
+  WHERE standing_grant.id = new.id AND standing_grant.version = new.stored";
 const REMOVE_OUTBOX: &str = "DELETE FROM outbox WHERE id IN (SELECT value FROM json_each($1))";
 static PUT_OUTBOX: LazyLock<String> =
     LazyLock::new(|| format!("{} {}", OutboxRow::SQLITE_INSERT, OUTBOX_REPLACES));
@@ -123,6 +129,8 @@ fn statement(step: Step) -> &'static str {
         Step::PutOutbox => &PUT_OUTBOX,
         Step::RemoveOutbox => REMOVE_OUTBOX,
         Step::InsertReplays => ReplayMemory::SQLITE_INSERT,
+        Step::InsertGrants => GrantRow::SQLITE_INSERT,
+        Step::ChangeGrants => CHANGE_GRANTS,
         Step::InsertEvents => EventRow::SQLITE_INSERT,
         Step::MoveHeads => &MOVE_HEADS,
     }

@@ -11,8 +11,8 @@ use super::super::problem::{Code, Problem};
 use super::raw;
 use crate::clock::rfc3339;
 use crate::confirmation::{
-    Asked, Confirmation, Delivery, DeliveryState, Dossier, Ledger, Outcome, Progress, Status, Vote,
-    VoteContent, stage,
+    Asked, Basis, Confirmation, Delivery, DeliveryState, Dossier, Ledger, Outcome, Progress, Status, Vote,
+    VoteContent, grant, stage,
 };
 use crate::gate::{Digest, RequireReason, shown_canonical};
 use crate::ids::ConfirmationId;
@@ -65,6 +65,12 @@ pub struct View {
     stages: Vec<StageView>,
     /// The stage that people vote in, from 1; nothing without stages.
     stage: Option<u32>,
+    /// The scopes that an Approve may ask for, so that later calls run too.
+    grants_offered: Vec<String>,
+    /// The grant that approved it, where no person did.
+    approved_by_grant: Option<String>,
+    /// The grant that its approval made.
+    grant_id: Option<String>,
     created_at: String,
     expires_at: String,
     decided_at: Option<String>,
@@ -85,6 +91,8 @@ struct VoteView {
     reason: Option<String>,
     /// The stage in which it was cast, from 1.
     stage: u32,
+    /// The grant that was asked for with it.
+    grant: Option<String>,
     at: String,
 }
 
@@ -105,6 +113,10 @@ struct DeliveryView {
 
 /// Shows a request. Every field of the row is named here, so that a new one cannot be forgotten or slip out.
 pub fn view(dossier: Dossier, eyes: Eyes) -> Result<View, Problem> {
+    let grants_offered = match dossier.confirmation.state.status() {
+        Status::Pending => grant::offers(&dossier.confirmation),
+        _ => Vec::new(),
+    };
     let Dossier {
         confirmation,
         votes,
@@ -145,7 +157,11 @@ pub fn view(dossier: Dossier, eyes: Eyes) -> Result<View, Problem> {
         executed_at,
         outcome,
     } = ledger;
-    let Progress { stage } = progress;
+    let Progress {
+        stage,
+        basis,
+        granted,
+    } = progress;
     let stages: Vec<_> = stage::each(&terms)
         .filter_map(|stage| {
             Some(StageView {
@@ -185,6 +201,9 @@ pub fn view(dossier: Dossier, eyes: Eyes) -> Result<View, Problem> {
         confirm_step: terms.decision.confirm_step,
         stage: (!stages.is_empty()).then_some(stage + 1),
         stages,
+        grants_offered: grants_offered.iter().map(ToString::to_string).collect(),
+        approved_by_grant: basis.map(|Basis::Grant(id)| id.to_string()),
+        grant_id: granted.map(|id| id.to_string()),
         created_at: rfc3339(created_at),
         expires_at: rfc3339(expires_at),
         decided_at: state.decided_at().map(rfc3339),
@@ -205,7 +224,7 @@ fn vote(vote: Vote) -> VoteView {
         surface,
         reason,
         at,
-        content: VoteContent { stage },
+        content: VoteContent { stage, grant },
     } = vote;
     VoteView {
         operator: person.0,
@@ -214,6 +233,7 @@ fn vote(vote: Vote) -> VoteView {
         decision,
         reason,
         stage: stage + 1,
+        grant: grant.map(|scope| scope.to_string()),
         at: rfc3339(at),
     }
 }

@@ -7,6 +7,7 @@ use gatepost_channel::Decision;
 use super::{Eyes, View, already_settled, view};
 use crate::confirmation::Dossier;
 use crate::confirmation::decide::{Decided, Refusal, Ruling, Surface};
+use crate::gatekeeper::Saying;
 use crate::http::Api;
 use crate::http::auth::Operator;
 use crate::http::body::{self, Members};
@@ -26,17 +27,16 @@ pub async fn handle(
         _ => return Err(body::wrong("decision", "approve or reject")),
     };
     let reason = members.text("reason")?;
+    let grant = members.text("grant")?;
     members.finish()?;
+    let saying = Saying {
+        decision,
+        reason: reason.as_deref(),
+        grant: grant.as_deref(),
+    };
     let decided = api
         .gatekeeper()
-        .respond(
-            &operator.id,
-            &operator.org,
-            &id,
-            decision,
-            reason.as_deref(),
-            Surface::Api,
-        )
+        .answer(&operator.id, &operator.org, &id, saying, Surface::Api)
         .await?;
     let dossier = ruled(decided)?;
     view(dossier, Eyes::Redacted).map(Json)
@@ -66,6 +66,9 @@ pub fn ruled(decided: Decided) -> Result<Dossier, Problem> {
             dossier.as_ref().map_or_else(Problem::not_found, already_settled)
         }
         Refusal::AlreadyVoted => Problem::new(Code::AlreadyVoted).because("a person's first vote stands"),
+        Refusal::GrantNotOffered => {
+            Problem::new(Code::GrantNotOffered).because("answer without `grant`; nothing was changed")
+        }
         Refusal::ReasonRequired => {
             Problem::new(Code::ReasonRequired).because("answer again with `reason`; nothing was changed")
         }
