@@ -95,10 +95,7 @@ fn consume(world: &World, id: &ConfirmationId) -> Consume {
         permit: PermitId::fresh(&world.ids),
         roll: Arc::clone(&world.roll),
         denied_by: None,
-        grant: match &row.progress.basis {
-            Some(Basis::Grant(id)) => Some(id.clone()),
-            None => None,
-        },
+        grant: row.progress.basis.as_ref().and_then(Basis::grant).cloned(),
         offered: row.terms.decision.grants.clone(),
     }
 }
@@ -258,7 +255,7 @@ fn a_grant_for_a_session_ends_with_it_and_in_any_case_after_a_while() {
     assert_eq!(grant.expires_at.0, world.memory.now.0 + SESSION_MS);
     for (session, covered) in [(Some("s1"), true), (Some("s2"), false), (None, false)] {
         let id = ask(&mut world, &terms, |c| {
-            c.asked.session_id = session.map(str::to_owned)
+            c.asked.session_id = session.map(str::to_owned);
         });
         assert_eq!(status(&world, &id) == Status::Approved, covered, "{session:?}");
     }
@@ -293,7 +290,7 @@ fn nobody_grants_their_own_calls() {
     let terms = with(1, hourly());
     granted(&mut world, &terms, "1h");
     let id = ask(&mut world, &terms, |c| {
-        c.asked.persons = vec![OperatorId::from("dana")]
+        c.asked.persons = vec![OperatorId::from("dana")];
     });
     assert_eq!(
         status(&world, &id),
@@ -301,7 +298,7 @@ fn nobody_grants_their_own_calls() {
         "Dana gave it and stands behind this call"
     );
     let id = ask(&mut world, &terms, |c| {
-        c.asked.persons = vec![OperatorId::from("mira")]
+        c.asked.persons = vec![OperatorId::from("mira")];
     });
     assert_eq!(status(&world, &id), Status::Approved);
 }

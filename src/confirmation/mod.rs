@@ -282,6 +282,15 @@ pub enum Basis {
     Grant(GrantId),
 }
 
+impl Basis {
+    /// The grant, if it is one.
+    pub const fn grant(&self) -> Option<&GrantId> {
+        match self {
+            Self::Grant(id) => Some(id),
+        }
+    }
+}
+
 #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]
 const fn is_zero(number: &u32) -> bool {
     *number == 0

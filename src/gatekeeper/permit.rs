@@ -45,10 +45,7 @@ impl Gatekeeper {
             permit: PermitId::fresh(&**self.ids()),
             roll: Arc::clone(self.roll()),
             denied_by: denied_by(today.as_ref()),
-            grant: match &row.progress.basis {
-                Some(Basis::Grant(id)) => Some(id.clone()),
-                None => None,
-            },
+            grant: row.progress.basis.as_ref().and_then(Basis::grant).cloned(),
             // Another rule that speaks for the call by now offers nothing to what was granted under the old one.
             offered: today
                 .filter(|today| today.rule == row.rule)
