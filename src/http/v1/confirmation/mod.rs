@@ -11,20 +11,22 @@ use super::super::problem::{Code, Problem};
 use super::raw;
 use crate::clock::rfc3339;
 use crate::confirmation::{
-    Asked, Basis, Confirmation, Delivery, DeliveryState, Dossier, Ledger, Outcome, Progress, Status, Vote,
-    VoteContent, grant, stage,
+    Asked, Confirmation, Delivery, DeliveryState, Dossier, Ledger, Outcome, Status, Vote, VoteContent,
 };
-use crate::gate::{Digest, RequireReason, shown_canonical};
+use crate::gate::{Digest, shown_canonical};
 use crate::ids::ConfirmationId;
 use crate::storage::StoreError;
 
 pub mod cancel;
 pub mod consume;
 pub mod create;
+mod decision;
 pub mod list;
 pub mod outcome;
 pub mod respond;
 pub mod show;
+
+use decision::DecisionView;
 
 #[cfg(test)]
 mod confirmation_tests;
@@ -58,19 +60,8 @@ pub struct View {
     rule: Option<String>,
     reason: Option<String>,
     quorum: u32,
-    /// Which answers need a reason: `reject`, `approve` or `both`.
-    require_reason: Option<&'static str>,
-    confirm_step: bool,
-    /// The stages in order; empty where everybody is asked at once.
-    stages: Vec<StageView>,
-    /// The stage that people vote in, from 1; nothing without stages.
-    stage: Option<u32>,
-    /// The scopes that an Approve may ask for, so that later calls run too.
-    grants_offered: Vec<String>,
-    /// The grant that approved it, where no person did.
-    approved_by_grant: Option<String>,
-    /// The grant that its approval made.
-    grant_id: Option<String>,
+    #[serde(flatten)]
+    decision: DecisionView,
     created_at: String,
     expires_at: String,
     decided_at: Option<String>,
@@ -97,13 +88,6 @@ struct VoteView {
 }
 
 #[derive(Debug, Serialize)]
-struct StageView {
-    name: String,
-    quorum: u32,
-    approvals: usize,
-}
-
-#[derive(Debug, Serialize)]
 struct DeliveryView {
     channel: String,
     state: &'static str,
@@ -113,10 +97,7 @@ struct DeliveryView {
 
 /// Shows a request. Every field of the row is named here, so that a new one cannot be forgotten or slip out.
 pub fn view(dossier: Dossier, eyes: Eyes) -> Result<View, Problem> {
-    let grants_offered = match dossier.confirmation.state.status() {
-        Status::Pending => grant::offers(&dossier.confirmation),
-        _ => Vec::new(),
-    };
+    let decision = decision::view(&dossier);
     let Dossier {
         confirmation,
         votes,
@@ -133,7 +114,7 @@ pub fn view(dossier: Dossier, eyes: Eyes) -> Result<View, Problem> {
         expires_at,
         state,
         ledger,
-        progress,
+        progress: _,
         revision: _,
         edition: _,
         version: _,
@@ -157,20 +138,6 @@ pub fn view(dossier: Dossier, eyes: Eyes) -> Result<View, Problem> {
         executed_at,
         outcome,
     } = ledger;
-    let Progress {
-        stage,
-        basis,
-        granted,
-    } = progress;
-    let stages: Vec<_> = stage::each(&terms)
-        .filter_map(|stage| {
-            Some(StageView {
-                name: stage.name?.to_owned(),
-                quorum: stage.quorum,
-                approvals: stage.approvals(&votes),
-            })
-        })
-        .collect();
     let tool_args = match eyes {
         Eyes::Full => args,
         Eyes::Redacted => shown_canonical(&args, &terms.redact),
@@ -192,18 +159,7 @@ pub fn view(dossier: Dossier, eyes: Eyes) -> Result<View, Problem> {
         rule,
         reason,
         quorum: terms.quorum,
-        require_reason: match terms.decision.require_reason {
-            RequireReason::Never => None,
-            RequireReason::Reject => Some("reject"),
-            RequireReason::Approve => Some("approve"),
-            RequireReason::Both => Some("both"),
-        },
-        confirm_step: terms.decision.confirm_step,
-        stage: (!stages.is_empty()).then_some(stage + 1),
-        stages,
-        grants_offered: grants_offered.iter().map(ToString::to_string).collect(),
-        approved_by_grant: basis.map(|Basis::Grant(id)| id.to_string()),
-        grant_id: granted.map(|id| id.to_string()),
+        decision,
         created_at: rfc3339(created_at),
         expires_at: rfc3339(expires_at),
         decided_at: state.decided_at().map(rfc3339),
