@@ -672,7 +672,7 @@ fn terms_come_from_the_rule_then_the_policy_then_the_defaults() {
     assert_eq!(
         stored,
         concat!(
-            r#"{"channels":["ops"],"approvers":{"roles":[],"operators":["dana"]},"quorum":3,"deny_threshold":2,"#,
+            r#"{"channels":["ops"],"approvers":{"operators":["dana"]},"quorum":3,"deny_threshold":2,"#,
             r#""self_approval":true,"timeout_ms":7200000,"permit_ttl_ms":60000,"partial_view":"approve","redact":["/card/number"]}"#
         )
     );
