@@ -104,6 +104,13 @@ async fn whatever_a_host_sends_is_answered_with_its_own_denial() {
             heard.text
         );
     }
+    // A host that nobody knows is told which ones are.
+    let heard = bench
+        .send("POST", "/api/hooks/nobody", "agent", "{}".to_owned())
+        .await;
+    for name in crate::host::Host::NAMES {
+        assert!(heard.text.contains(name), "{}", heard.text);
+    }
     let full = Bench::with(Crowd::of(0), BodyBudget::default()).await;
     let heard = full.send("POST", "/api/hooks/claude-code", "agent", "{}").await;
     assert_eq!(heard.json()["hookSpecificOutput"]["permissionDecision"], "deny");

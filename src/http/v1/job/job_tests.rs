@@ -100,6 +100,25 @@ async fn what_cannot_be_submitted_is_named() {
 }
 
 #[tokio::test]
+async fn a_piece_that_a_token_does_not_list_is_forbidden_whether_it_is_there_or_not() {
+    let bench = Bench::new().await;
+    for (piece, status, code) in [
+        ("pay-invoice", 403, "piece_not_permitted"),
+        ("no-such-piece", 403, "piece_not_permitted"),
+        ("other", 422, "unknown_piece"),
+    ] {
+        let heard = bench
+            .post("/api/jobs", "other", json!({ "piece": piece, "input": "x" }))
+            .await;
+        assert_eq!(
+            (heard.status.as_u16(), heard.code().as_str()),
+            (status, code),
+            "{piece}"
+        );
+    }
+}
+
+#[tokio::test]
 async fn a_job_that_does_not_wait_takes_no_answer_and_is_cancelled_once() {
     let bench = Bench::new().await;
     let job = submit(&bench).await;
