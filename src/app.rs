@@ -27,6 +27,7 @@ use crate::http::auth::Tokens;
 use crate::http::body::BodyBudget;
 use crate::http::guard::Crowd;
 use crate::http::origin::Names;
+use crate::http::serve::Doors;
 use crate::http::{self, Api};
 use crate::ids::{Ids, SystemIds};
 use crate::lifecycle::Tasks;
@@ -173,6 +174,12 @@ impl Server {
 
         let intake = Intake::new(gatekeeper.clone(), Arc::clone(&clock));
         connect(&gatekeeper, &intake, &tasks);
+        let count = |number: Option<u32>| number.and_then(|number| usize::try_from(number).ok());
+        let connections = count(config.server.max_connections).unwrap_or_else(http::serve::usual_connections);
+        let mut crowd = Crowd::of(connections);
+        if let Some(most) = count(config.server.max_waits_per_token) {
+            crowd = crowd.with_waits_per_token(most);
+        }
         let api = Api::new(http::Parts {
             gatekeeper: gatekeeper.clone(),
             intake,
@@ -187,13 +194,15 @@ impl Server {
             console: Some(Console::new(None)?),
             metrics,
             tasks: tasks.clone(),
-            crowd: Crowd::default(),
+            crowd,
             bodies: BodyBudget::default(),
         });
+        let doors = Doors::of(connections);
         for listener in listeners {
             tasks.spawn(http::serve::serve(
                 listener,
                 http::router(api.clone()),
+                doors.clone(),
                 tasks.clone(),
             ));
         }

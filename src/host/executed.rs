@@ -3,13 +3,15 @@
 use crate::audit::Actor;
 use crate::confirmation::Outcome;
 use crate::confirmation::outcome::record;
-use crate::storage::{CallKey, Touches, Transaction, Workspace};
+use crate::storage::{CallKey, Touches, Transaction, TwinKey, Workspace};
 
 /// Reports the outcome of a call by the key under which it was asked. The first report stands.
 #[derive(Debug, Clone)]
 pub struct Executed {
     /// The call; the key holds the token, so nobody reports for others.
     pub key: CallKey,
+    /// The same call by what it is, where the host says that: a call that joined an open request has an id that no request knows.
+    pub twin: Option<TwinKey>,
     /// What it led to.
     pub outcome: Outcome,
 }
@@ -21,10 +23,13 @@ impl Transaction for Executed {
 
     fn touches(&self, touches: &mut Touches) {
         touches.calls.insert(self.key.clone());
+        touches.twins.extend(self.twin.clone());
     }
 
     fn apply(&self, workspace: &mut Workspace) -> bool {
-        let Some(id) = workspace.by_call(&self.key).cloned() else {
+        let by_call = workspace.by_call(&self.key);
+        let by_twin = || self.twin.as_ref().and_then(|twin| workspace.executing_twin(twin));
+        let Some(id) = by_call.or_else(by_twin).cloned() else {
             return false;
         };
         let unreported = workspace

@@ -53,7 +53,10 @@ pub async fn handle(
         Err(_) => Err(BodyFailure::Broken),
     };
     // Too many wait already: the host hears what stands now, which is a denial while nobody has decided.
-    let place = api.crowd().may_wait();
+    let place = caller
+        .as_ref()
+        .ok()
+        .and_then(|caller| api.crowd().may_wait(&caller.token).ok());
     let incoming = Incoming {
         caller,
         body,

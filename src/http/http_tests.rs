@@ -132,7 +132,10 @@ async fn agents_who_wait_keep_nobody_out() {
         .as_str()
         .unwrap()
         .to_owned();
-    let waits: Vec<_> = std::iter::from_fn(|| bench.api.crowd().may_wait()).collect();
+    let waits: Vec<_> = ["agent", "other", "dana", "auditor"]
+        .into_iter()
+        .flat_map(|token| std::iter::from_fn(|| bench.api.crowd().may_wait(&token.into()).ok()))
+        .collect();
     assert_eq!(waits.len(), 4);
     let path = format!("/api/confirmations/{id}");
     let within = std::time::Duration::from_secs(30);

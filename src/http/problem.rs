@@ -110,6 +110,8 @@ codes! {
     ReasonRequired = "reason_required", 422, "The rule asks for a reason";
     /// There is no piece of this name.
     UnknownPiece = "unknown_piece", 422, "There is no such piece";
+    /// One token waits for people as often as one may.
+    TooManyWaits = "too_many_waits", 429, "This token waits too often at the same time";
     /// Too often.
     Throttled = "throttled", 429, "Too often";
     /// A fault of ours.

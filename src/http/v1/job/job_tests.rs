@@ -162,7 +162,10 @@ async fn streams_are_bounded_like_all_waits() {
     let bench = Bench::new().await;
     let job = submit(&bench).await;
     let path = format!("/api/jobs/{}/events", job["id"].as_str().unwrap());
-    let waits: Vec<_> = std::iter::from_fn(|| bench.api.crowd().may_wait()).collect();
+    let waits: Vec<_> = ["agent", "other", "dana", "auditor"]
+        .into_iter()
+        .flat_map(|token| std::iter::from_fn(|| bench.api.crowd().may_wait(&token.into()).ok()))
+        .collect();
     assert_eq!(bench.get(&path, "agent").await.code(), "overloaded");
     assert_eq!(bench.get(&path, "other").await.code(), "not_found");
     drop(waits);
