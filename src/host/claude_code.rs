@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use super::{Asking, Dialect, HookCall, HookEvent, HookReport, HookVerdict, HostRan, MAX_BODY, Unreadable};
 use crate::confirmation::OutcomeStatus;
 use crate::gate::json::{Object, ReadLimits};
-use crate::gate::{Arguments, Digest, Json, ToolName};
+use crate::gate::{Arguments, Json, ToolName};
 
 /// Who asks, unless it is a sub-agent.
 const AGENT: &str = "claude-code";
@@ -227,12 +227,6 @@ fn told(message: &Object) -> Option<HostRan> {
     })
 }
 
-/// Over the call that ran, as far as it can be read.
-fn digest(message: &Object) -> Option<Digest> {
-    let tool: ToolName = message.get("tool_name")?.as_str()?.parse().ok()?;
-    let args = Arguments::try_from(message.get("tool_input")?.clone()).ok()?;
-    Some(Digest::of(&tool, &args))
-}
 
 /// Only a sub-agent has an id and a type.
 fn agent(message: &Object) -> Result<String, Unreadable> {

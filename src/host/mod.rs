@@ -13,7 +13,7 @@ use thiserror::Error;
 
 use crate::confirmation::OutcomeStatus;
 use crate::gate::json::JsonError;
-use crate::gate::{Arguments, Digest, InvalidArguments, Json, ToolName};
+use crate::gate::{Arguments, InvalidArguments, Json, ToolName};
 
 pub mod claude_code;
 mod executed;

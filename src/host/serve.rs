@@ -394,11 +394,11 @@ async fn ran(gatekeeper: &Gatekeeper, caller: &Caller, report: HookReport) {
             },
         });
     }
-    let twin = report.digest.map(|digest| TwinKey {
+    let twin = report.told.as_ref().map(|told| TwinKey {
         org: caller.org.clone(),
         token: caller.token.clone(),
         session: report.session_id.clone(),
-        digest: *digest.as_bytes(),
+        digest: *Digest::of(&told.tool, &told.args).as_bytes(),
     });
     let executed = Executed {
         twin,
