@@ -174,12 +174,7 @@ impl Server {
 
         let intake = Intake::new(gatekeeper.clone(), Arc::clone(&clock));
         connect(&gatekeeper, &intake, &tasks);
-        let count = |number: Option<u32>| number.and_then(|number| usize::try_from(number).ok());
-        let connections = count(config.server.max_connections).unwrap_or_else(http::serve::usual_connections);
-        let mut crowd = Crowd::of(connections);
-        if let Some(most) = count(config.server.max_waits_per_token) {
-            crowd = crowd.with_waits_per_token(most);
-        }
+        let (doors, crowd) = room(config.server.max_connections, config.server.max_waits_per_token);
         let api = Api::new(http::Parts {
             gatekeeper: gatekeeper.clone(),
             intake,
@@ -197,7 +192,6 @@ impl Server {
             crowd,
             bodies: BodyBudget::default(),
         });
-        let doors = Doors::of(connections);
         for listener in listeners {
             tasks.spawn(http::serve::serve(
                 listener,
@@ -251,6 +245,18 @@ fn connect(gatekeeper: &Gatekeeper, intake: &Intake, tasks: &Tasks) {
                 .await;
         });
     }
+}
+
+/// How many may come in, and how many of them may wait for people.
+fn room(connections: Option<u32>, waits_per_token: Option<u32>) -> (Doors, Crowd) {
+    let count = |number: Option<u32>| number.and_then(|number| usize::try_from(number).ok());
+    let connections = count(connections).unwrap_or_else(http::serve::usual_connections);
+    let crowd = Crowd::of(connections);
+    let crowd = match count(waits_per_token) {
+        Some(most) => crowd.with_waits_per_token(most),
+        None => crowd,
+    };
+    (Doors::of(connections), crowd)
 }
 
 async fn listen(config: &Config) -> Result<Vec<TcpListener>, StartError> {

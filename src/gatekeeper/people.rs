@@ -182,14 +182,14 @@ mod tests {
                 identities: ids
                     .iter()
                     .map(|id| Identity {
-                        scope: "feishu".into(),
+                        scope: "chat".into(),
                         id: (*id).into(),
                     })
                     .collect(),
             }])
         };
         let click = ["ou_secret1".to_owned(), "on_secret2".to_owned()];
-        let why = |people: &People| people.why_nobody(&org, "finance", "feishu", &click);
+        let why = |people: &People| people.why_nobody(&org, "finance", "chat", &click);
         let by_user_id = why(&known_by(&["mira01"]));
         assert!(
             by_user_id.contains("plain (no prefix) are not in the click"),

@@ -227,7 +227,6 @@ fn told(message: &Object) -> Option<HostRan> {
     })
 }
 
-
 /// Only a sub-agent has an id and a type.
 fn agent(message: &Object) -> Result<String, Unreadable> {
     let kind = id(message, "agent_type")?;

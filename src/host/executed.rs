@@ -94,6 +94,9 @@ mod tests {
             );
         }
 
+        for card in &mut world.memory.dossiers.get_mut(&id).expect("stored").deliveries {
+            card.unheard = true;
+        }
         world.click(&id, 0, "dana", Approve);
         let consume = Consume {
             id: id.clone(),

@@ -64,13 +64,13 @@ impl Crowd {
     /// When the token waits too often already, or everybody together; then the request is refused, or answered as things stand.
     pub fn may_wait(&self, token: &TokenName) -> Result<Wait, NoWait> {
         let mut of_token = self.of_token.lock().unwrap_or_else(PoisonError::into_inner);
+        let place = Arc::clone(&self.waits)
+            .try_acquire_owned()
+            .map_err(|_| NoWait::OfAll)?;
         let waits = of_token.get(token).copied().unwrap_or(0);
         if waits >= self.per_token {
             return Err(NoWait::OfToken);
         }
-        let place = Arc::clone(&self.waits)
-            .try_acquire_owned()
-            .map_err(|_| NoWait::OfAll)?;
         of_token.insert(token.clone(), waits + 1);
         Ok(Wait {
             token: token.clone(),

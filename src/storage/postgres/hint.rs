@@ -134,14 +134,12 @@ async fn listen_once(
     // Whatever was told while nobody listened.
     wakes.publish(&[Wake::Everything]);
     loop {
-        let heard = match tokio::time::timeout(SILENCE, listener.try_recv()).await {
-            Ok(heard) => heard?,
+        let Ok(heard) = tokio::time::timeout(SILENCE, listener.try_recv()).await else {
             // Nothing for long: nobody has said anything, or nothing comes through any more.
-            Err(_) => {
-                within(TELL_WITHIN, listener.execute("SELECT 1")).await?;
-                continue;
-            }
+            within(TELL_WITHIN, listener.execute("SELECT 1")).await?;
+            continue;
         };
+        let heard = heard?;
         let Some(hint) = heard else { return Ok(()) };
         let sender = i32::try_from(hint.process_id()).unwrap_or(0);
         if sender != own.load(Ordering::SeqCst) {
