@@ -27,6 +27,7 @@ use crate::http::auth::Tokens;
 use crate::http::body::BodyBudget;
 use crate::http::guard::Crowd;
 use crate::http::origin::Names;
+use crate::http::serve::Doors;
 use crate::http::{self, Api};
 use crate::ids::{Ids, SystemIds};
 use crate::lifecycle::Tasks;
@@ -177,6 +178,7 @@ impl Server {
 
         let intake = Intake::new(gatekeeper.clone(), Arc::clone(&clock));
         connect(&gatekeeper, &intake, &tasks);
+        let (doors, crowd) = room(config.server.max_connections, config.server.max_waits_per_token);
         let api = Api::new(http::Parts {
             gatekeeper: gatekeeper.clone(),
             intake,
@@ -191,13 +193,14 @@ impl Server {
             console: Some(Console::new(None)?),
             metrics,
             tasks: tasks.clone(),
-            crowd: Crowd::default(),
+            crowd,
             bodies: BodyBudget::default(),
         });
         for listener in listeners {
             tasks.spawn(http::serve::serve(
                 listener,
                 http::router(api.clone()),
+                doors.clone(),
                 tasks.clone(),
             ));
         }
@@ -249,6 +252,18 @@ fn connect(gatekeeper: &Gatekeeper, intake: &Intake, tasks: &Tasks) {
                 .await;
         });
     }
+}
+
+/// How many may come in, and how many of them may wait for people.
+fn room(connections: Option<u32>, waits_per_token: Option<u32>) -> (Doors, Crowd) {
+    let count = |number: Option<u32>| number.and_then(|number| usize::try_from(number).ok());
+    let connections = count(connections).unwrap_or_else(http::serve::usual_connections);
+    let crowd = Crowd::of(connections);
+    let crowd = match count(waits_per_token) {
+        Some(most) => crowd.with_waits_per_token(most),
+        None => crowd,
+    };
+    (Doors::of(connections), crowd)
 }
 
 async fn listen(config: &Config) -> Result<Vec<TcpListener>, StartError> {

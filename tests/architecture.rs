@@ -61,7 +61,7 @@ const MOST_LINES: usize = 600;
 const LONG_FILES: &[(&str, usize)] = &[
     // Runs end to end over every crash point: one harness, many stories. To be split by story.
     ("src/agent/runner_tests.rs", 1400),
-    ("src/gate/policy/policy_tests.rs", 950),
+    ("src/gate/policy/policy_tests.rs", 1300),
     ("src/job/job_tests.rs", 700),
     ("src/storage/workspace.rs", 700),
 ];

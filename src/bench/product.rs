@@ -21,6 +21,7 @@ use crate::app::{Outside, Server};
 use crate::config::{Config, Loaded};
 use crate::confirmation::Dossier;
 use crate::delivery::record::{Record, Sent};
+use crate::delivery::{Errand, OutboxItem};
 use crate::gate::json::ReadLimits;
 use crate::gate::policy::Voices;
 use crate::gate::{Arguments, ToolName};
@@ -201,8 +202,20 @@ pub async fn park(gatekeeper: &Gatekeeper, first: usize, count: usize) -> Result
             .ok_or_else(|| BenchError::Answer("a request without a card".to_owned()))?;
         let message = format!("1700000000.{number:06}");
         let record = Record {
-            id: OutboxId::of_card(&card.id),
-            fence: 0,
+            item: OutboxItem {
+                id: OutboxId::of_card(&card.id),
+                confirmation: Some(dossier.confirmation.id.clone()),
+                channel: card.channel.clone(),
+                errand: Errand::Card {
+                    delivery: card.id.clone(),
+                    posts: 0,
+                },
+                attempts: 0,
+                not_before: dossier.confirmation.created_at,
+                lease: None,
+                fence: 0,
+                created_at: dossier.confirmation.created_at,
+            },
             sent: Sent::Posted {
                 at: MessageRef {
                     chat: CHAT.to_owned(),

@@ -182,7 +182,17 @@ impl Intake {
         let ballot = match person {
             _ if !home.channel.admits(click.user.tenant.as_deref()) => Ballot::Foreigner(who(click)),
             Some(person) => Ballot::Person(person.clone()),
-            None => Ballot::Stranger(who(click)),
+            None => {
+                let people = self.gatekeeper.people();
+                let why = people.why_nobody(
+                    &home.org,
+                    home.name.as_str(),
+                    home.channel.kind(),
+                    &click.user.ids,
+                );
+                warn!(channel = %home.name, %why, "a click is of nobody among the operators");
+                Ballot::Stranger(who(click))
+            }
         };
         Decide {
             target: Target::Card(Clicked {

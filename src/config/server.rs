@@ -20,6 +20,11 @@ pub struct ServerConfig {
     pub public_url: Option<PublicUrl>,
     /// Where its key is.
     pub key: KeySource,
+    /// Connections that may be open at the same time; by the system's limit on open files, when `None`.
+    pub max_connections: Option<u32>,
+    /// Waits for people (long polls, streams, hooks that are held) of one token at the same time; half of all there is room for,
+    /// when `None`.
+    pub max_waits_per_token: Option<u32>,
 }
 
 /// Where the server's key comes from.
@@ -38,6 +43,8 @@ impl ServerConfig {
             listen: Listen::DEFAULT,
             public_url: None,
             key: default_key(cx),
+            max_connections: None,
+            max_waits_per_token: None,
         }
     }
 
@@ -50,6 +57,12 @@ impl ServerConfig {
             .map(|listen| listen.parsed::<Listen>(ACCEPTED));
         let public_url = map.optional("public_url").and_then(|url| PublicUrl::read(&url));
         let key = map.optional("key").map(|key| decode_key(&key));
+        let max_connections = map
+            .optional("max_connections")
+            .map_or(Some(None), |number| number.integer(4, 1_000_000).map(Some));
+        let max_waits_per_token = map
+            .optional("max_waits_per_token")
+            .map_or(Some(None), |number| number.integer(1, 1_000_000).map(Some));
         map.finish();
         let listen = listen.unwrap_or(Some(Listen::DEFAULT))?;
         if listen.is_unspecified() && public_url.is_none() {
@@ -60,6 +73,8 @@ impl ServerConfig {
             listen,
             public_url,
             key,
+            max_connections: max_connections?,
+            max_waits_per_token: max_waits_per_token?,
         })
     }
 }

@@ -61,6 +61,16 @@ pub fn shown_args(args: &str, redacted: Option<&str>, ids: &dyn Ids) -> Private 
 }
 
 impl Create {
+    /// Whether an open request asks for this very call: by the same agent, for the same person, and of the same people. Another
+    /// sub-agent's call, or one that falls under another rule, is a request of its own.
+    fn asks_the_same(&self, open: &Dossier) -> bool {
+        let row = &open.confirmation;
+        row.asked.agent_id == self.asked.agent_id
+            && row.asked.requester == self.asked.requester
+            && row.rule == self.rule
+            && row.terms == self.terms
+    }
+
     fn call_key(&self) -> Option<CallKey> {
         Some(CallKey {
             org: self.org.clone(),
@@ -110,6 +120,7 @@ impl Transaction for Create {
         }
         if let Some(id) = self.twin_key().and_then(|key| workspace.by_twin(&key).cloned())
             && let Some(dossier) = workspace.dossier(&id)
+            && self.asks_the_same(&dossier)
         {
             return Created::Same(dossier);
         }

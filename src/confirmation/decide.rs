@@ -440,7 +440,7 @@ impl Decide {
             return Err(Refusal::AlreadyVoted);
         }
         let stage = stage::current(&row.terms, &row.progress);
-        if !self.roll.is_among(person, &row.org, stage.approvers) {
+        if !stage.may_answer(&self.roll, person, &row.org) {
             return Err(Refusal::NotThisStage);
         }
         if self.decision == Decision::Approve {

@@ -406,3 +406,20 @@ proptest! {
         world.memory.assert_chains_hold();
     }
 }
+
+/// Terms of two rules that hold together: who is an approver of one only, decides nothing.
+#[test]
+fn whoever_decides_is_an_approver_of_every_rule_that_holds() {
+    let mut world = World::default();
+    let mut both = terms(1);
+    both.also = vec![crate::gate::policy::Approvers {
+        roles: vec![],
+        operators: vec!["mira".into()],
+    }];
+    let id = world.asked(both, &[]);
+    for decision in [Approve, Reject] {
+        let decided = world.click(&id, 0, "dana", decision);
+        assert_eq!(decided.ruling, Ruling::Refused(Refusal::NotAuthorised));
+    }
+    assert_eq!(world.click(&id, 0, "mira", Approve).ruling, Ruling::Settled);
+}

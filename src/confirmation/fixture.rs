@@ -39,6 +39,7 @@ pub fn terms(quorum: u32) -> Terms {
             roles: vec!["finance".into()],
             operators: vec![],
         },
+        also: vec![],
         quorum,
         deny_threshold: 1,
         self_approval: false,

@@ -19,6 +19,14 @@ pub struct Voter {
     pub roles: Vec<String>,
 }
 
+impl Voter {
+    /// Whether a list of approvers means this person: by id, or by a role that they hold.
+    fn is_among(&self, approvers: &Approvers) -> bool {
+        approvers.operators.iter().any(|id| id == self.id.as_str())
+            || approvers.roles.iter().any(|role| self.roles.contains(role))
+    }
+}
+
 /// All operators.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct Roll(BTreeMap<OperatorId, Voter>);
@@ -47,16 +55,16 @@ impl Roll {
     /// Whether this person may vote on a request of this organisation under these terms, in whatever stage. An empty list means
     /// nobody.
     pub fn may_decide(&self, id: &OperatorId, org: &Org, terms: &Terms) -> bool {
-        self.is_among(id, org, &terms.approvers)
+        let named = [&terms.approvers].into_iter().chain(&terms.also);
+        named
+            .into_iter()
+            .all(|approvers| self.is_among(id, org, approvers))
     }
 
     /// Whether this person of the organisation is one of these approvers.
     pub fn is_among(&self, id: &OperatorId, org: &Org, approvers: &Approvers) -> bool {
-        self.voter(id).is_some_and(|voter| {
-            voter.orgs.contains(org)
-                && (approvers.operators.iter().any(|operator| operator == id.as_str())
-                    || approvers.roles.iter().any(|role| voter.roles.contains(role)))
-        })
+        self.voter(id)
+            .is_some_and(|voter| voter.orgs.contains(org) && voter.is_among(approvers))
     }
 
     /// Everybody who may vote.

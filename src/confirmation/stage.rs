@@ -7,7 +7,7 @@ use super::roll::Roll;
 use super::{Progress, Vote};
 use crate::gate::Terms;
 use crate::gate::policy::Approvers;
-use crate::ids::Org;
+use crate::ids::{OperatorId, Org};
 
 /// Who is asked now.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -20,6 +20,8 @@ pub struct Current<'a> {
     pub name: Option<&'a str>,
     /// Who may answer.
     pub approvers: &'a Approvers,
+    /// And must be among each of these.
+    pub also: &'a [Approvers],
     /// Distinct persons needed.
     pub quorum: u32,
 }
@@ -28,6 +30,12 @@ impl Current<'_> {
     /// Whether others are asked after it.
     pub const fn is_last(&self) -> bool {
         self.at + 1 >= self.count
+    }
+
+    /// Whether this person of the organisation may answer in it.
+    pub fn may_answer(&self, roll: &Roll, person: &OperatorId, org: &Org) -> bool {
+        let mut lists = [self.approvers].into_iter().chain(self.also);
+        lists.all(|approvers| roll.is_among(person, org, approvers))
     }
 
     /// How many of these votes approve in this stage.
@@ -55,6 +63,7 @@ pub fn each(terms: &Terms) -> impl Iterator<Item = Current<'_>> {
         count,
         name: Some(&stage.name),
         approvers: &stage.approvers,
+        also: &terms.also,
         quorum: stage.quorum.max(1),
     });
     named.chain(stages.is_empty().then(|| whole(terms, 0, 1)))
@@ -67,6 +76,7 @@ fn whole(terms: &Terms, at: u32, count: u32) -> Current<'_> {
         count,
         name: None,
         approvers: &terms.approvers,
+        also: &terms.also,
         quorum: terms.quorum.max(1),
     }
 }
@@ -76,7 +86,7 @@ pub fn standing(votes: &[Vote], decision: Decision, stage: &Current<'_>, org: &O
     let counts = |vote: &&Vote| {
         vote.decision == decision
             && vote.content.stage == stage.at
-            && roll.is_among(&vote.person, org, stage.approvers)
+            && stage.may_answer(roll, &vote.person, org)
     };
     u32::try_from(votes.iter().filter(counts).count()).unwrap_or(u32::MAX)
 }

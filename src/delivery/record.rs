@@ -6,9 +6,9 @@ use gatepost_channel::{Failure, MessageRef};
 
 use super::{Errand, OutboxItem};
 use crate::audit::{Actor, Draft};
-use crate::confirmation::settle::settle;
+use crate::confirmation::settle::{refresh_cards, settle};
 use crate::confirmation::{DeliveryState, Standing, State, Status};
-use crate::ids::{ConfirmationId, DeliveryId, OutboxId};
+use crate::ids::{ConfirmationId, DeliveryId};
 use crate::storage::{Touches, Transaction, Workspace};
 
 /// Failed attempts after which an edit or a notice is given up. A post is tried until its request ends.
@@ -54,10 +54,8 @@ pub enum Sent {
 /// Records it.
 #[derive(Debug, Clone)]
 pub struct Record {
-    /// The row.
-    pub id: OutboxId,
-    /// The fence of the claim.
-    pub fence: i64,
+    /// The row as it was claimed: its fence tells whether something new was wanted since, its lease whose turn it is.
+    pub item: OutboxItem,
     /// What happened.
     pub sent: Sent,
 }
@@ -67,15 +65,25 @@ impl Transaction for Record {
     const NAME: &'static str = "record_outbox";
 
     fn touches(&self, touches: &mut Touches) {
-        touches.outbox.insert(self.id.clone());
+        touches.outbox.insert(self.item.id.clone());
+        // The row may be gone, and what happened to its card must be told all the same.
+        touches.confirmations.extend(self.item.confirmation.clone());
     }
 
     fn apply(&self, workspace: &mut Workspace) {
-        let Some(item) = workspace.outbox(&self.id).cloned() else {
+        let row = workspace.outbox(&self.item.id).cloned();
+        // A claim is known by its lease: whoever takes over gets a lease of their own, and a press that told where the card
+        // stands takes it away.
+        let Some(item) = row.filter(|row| row.lease == self.item.lease) else {
+            if let (Errand::Card { delivery, .. }, Some(request)) =
+                (&self.item.errand, &self.item.confirmation)
+            {
+                too_late(workspace, request, delivery, &self.sent);
+            }
             return;
         };
         // Something new was wanted meanwhile (the fence rose): what happened is recorded, and the row stays.
-        let current = item.fence == self.fence;
+        let current = item.fence == self.item.fence;
         match (&item.errand, &self.sent) {
             (Errand::Card { delivery, posts }, sent) => {
                 let next = match item.confirmation.clone() {
@@ -90,9 +98,50 @@ impl Transaction for Record {
                 let next = Next::Retry(pause(item.attempts, failure));
                 finish(workspace, item, next, current);
             }
-            (Errand::Notice { .. }, _) => workspace.remove_outbox(&self.id),
+            (Errand::Notice { .. }, _) => workspace.remove_outbox(&item.id),
         }
     }
+}
+
+/// What a sender tells whose claim is over. The row is somebody else's or done, so it stays as it is, and a failure means
+/// nothing: whoever took over tries again. But a message that stands, stands.
+fn too_late(workspace: &mut Workspace, request: &ConfirmationId, delivery: &DeliveryId, sent: &Sent) {
+    match sent {
+        Sent::Posted { at, edition, .. } => {
+            let known = workspace
+                .delivery(delivery)
+                .is_none_or(|card| card.standing.iter().any(|message| message.at == *at));
+            if known {
+                return;
+            }
+            workspace.change_delivery(delivery, |card| {
+                card.standing.push(Standing {
+                    at: at.clone(),
+                    edition: *edition,
+                });
+                card.state = DeliveryState::Posted;
+            });
+            refresh_cards(workspace, request);
+        }
+        Sent::PostUnknown(_) => workspace.change_delivery(delivery, |card| {
+            card.unheard |= card.standing.is_empty();
+        }),
+        Sent::Edited { edition, done, .. } => shown(workspace, delivery, *edition, done),
+        Sent::PostFailed(_) | Sent::Told | Sent::TellFailed(_) => {}
+    }
+}
+
+/// These messages show this edition.
+fn shown(workspace: &mut Workspace, delivery: &DeliveryId, edition: u32, done: &[MessageRef]) {
+    workspace.change_delivery(delivery, |card| {
+        for message in card
+            .standing
+            .iter_mut()
+            .filter(|message| done.contains(&message.at))
+        {
+            message.edition = message.edition.max(edition);
+        }
+    });
 }
 
 #[derive(Clone, Copy)]
@@ -192,15 +241,7 @@ fn card(
             done,
             failed,
         } => {
-            workspace.change_delivery(delivery, |card| {
-                for message in card
-                    .standing
-                    .iter_mut()
-                    .filter(|message| done.contains(&message.at))
-                {
-                    message.edition = message.edition.max(*shows);
-                }
-            });
+            shown(workspace, delivery, *shows, done);
             edited(workspace, item, (request, delivery), failed, (edition, status))
         }
         Sent::Told | Sent::TellFailed(_) => Next::GiveUp,

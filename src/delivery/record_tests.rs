@@ -31,8 +31,7 @@ fn claim(world: &mut World) -> Vec<Claimed> {
 
 fn record(world: &mut World, claimed: &Claimed, sent: Sent) {
     world.memory.run(&Record {
-        id: claimed.item.id.clone(),
-        fence: claimed.item.fence,
+        item: claimed.item.clone(),
         sent,
     });
 }
@@ -264,6 +263,104 @@ fn a_sender_that_died_leaves_its_rows_to_the_next() {
         card.standing.len() <= 2 && !card.standing.is_empty(),
         "both messages lead to the same request"
     );
+}
+
+/// Whatever a sender tells after its claim is over, the row belongs to whoever took over.
+#[test]
+fn a_late_sender_takes_nothing_from_the_one_that_took_over() {
+    let temporary = Failure::Retry {
+        after: None,
+        why: "ratelimited".into(),
+    };
+    for late in [
+        Sent::PostFailed(gone()),
+        Sent::PostFailed(temporary.clone()),
+        Sent::PostUnknown("timeout".into()),
+        Sent::Edited {
+            edition: 1,
+            done: vec![],
+            failed: vec![(place("x"), gone())],
+        },
+        Sent::TellFailed(gone()),
+        Sent::Told,
+    ] {
+        let mut world = World::default();
+        let id = fresh(&mut world);
+        let slow = claim(&mut world);
+        world.memory.now.0 += 45_000;
+        let swift = claim(&mut world);
+        for one in &slow {
+            record(&mut world, one, late.clone());
+        }
+        assert_eq!(world.memory.outbox.len(), 2, "{late:?} ended a row");
+        for one in &swift {
+            let row = &world.memory.outbox[&one.item.id];
+            assert_eq!(row.lease, one.item.lease, "{late:?} let a third one in");
+        }
+        assert_eq!(states(&world, &id), [DeliveryState::Sending; 2], "{late:?}");
+        assert_eq!(
+            world.row(&id).confirmation.state.status(),
+            Status::Pending,
+            "{late:?}"
+        );
+        assert!(!world.memory.kinds().contains(&"delivery.failed"), "{late:?}");
+        for (n, one) in swift.iter().enumerate() {
+            record(&mut world, one, posted(place(&n.to_string())));
+        }
+        assert_eq!(states(&world, &id), [DeliveryState::Posted; 2], "{late:?}");
+        assert!(world.memory.outbox.is_empty(), "{late:?}");
+    }
+}
+
+#[test]
+fn a_message_that_a_late_sender_posted_is_known_and_kept_true() {
+    for gone in [false, true] {
+        let mut world = World::default();
+        let id = fresh(&mut world);
+        let slow = claim(&mut world);
+        world.memory.now.0 += 45_000;
+        let swift = claim(&mut world);
+        if gone {
+            record(&mut world, &swift[0], posted(place("new")));
+            assert!(!world.memory.outbox.contains_key(&swift[0].item.id));
+        }
+        record(&mut world, &slow[0], posted(place("old")));
+        if !gone {
+            record(&mut world, &swift[0], posted(place("new")));
+        }
+        let card = |world: &World| {
+            let cards = world.row(&id).deliveries.clone();
+            let mut cards = cards.into_iter();
+            cards
+                .find(|card| OutboxId::of_card(&card.id) == swift[0].item.id)
+                .expect("there")
+        };
+        let at: std::collections::BTreeSet<_> = card(&world)
+            .standing
+            .into_iter()
+            .map(|message| message.at.message)
+            .collect();
+        assert_eq!(at, ["new".to_owned(), "old".to_owned()].into());
+        // The decision reaches both.
+        world.click(&id, 0, "dana", Approve);
+        world.memory.now.0 += 60_000;
+        let edit = claim(&mut world);
+        let edit = edit
+            .iter()
+            .find(|one| one.item.id == swift[0].item.id)
+            .expect("queued");
+        let edition = world.row(&id).confirmation.edition;
+        let stale = edit.dossier.as_ref().expect("there").deliveries.clone();
+        let stale = stale
+            .into_iter()
+            .find(|c| c.id == card(&world).id)
+            .expect("there")
+            .standing;
+        assert_eq!(
+            stale.iter().filter(|message| message.edition < edition).count(),
+            2
+        );
+    }
 }
 
 #[test]

@@ -250,14 +250,10 @@ impl Sender {
         if let Some(onlooker) = self.onlooker.get() {
             onlooker.sent(&item.channel, item.confirmation.as_ref(), &sent);
         }
-        let record = Record {
-            id: item.id,
-            fence: item.fence,
-            sent,
-        };
+        let channel = item.channel.clone();
         // A record that is lost (the store is down) is made good by the claim's end: the row is claimed again.
-        if let Err(error) = self.store.run(record).await {
-            warn!(%error, channel = %item.channel, "what was sent could not be recorded");
+        if let Err(error) = self.store.run(Record { item, sent }).await {
+            warn!(%error, %channel, "what was sent could not be recorded");
         }
     }
 

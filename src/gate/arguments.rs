@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use serde_json::value::RawValue;
 use thiserror::Error;
 
-use super::json::{Json, JsonError, Kind, ReadLimits};
+use super::json::{Json, JsonError, JsonProblem, Kind, MAX_DEPTH, ReadLimits};
 
 /// The most characters of a tool's name.
 pub const MAX_TOOL_NAME: usize = 256;
@@ -118,6 +118,11 @@ impl TryFrom<Json> for Arguments {
 
     fn try_from(json: Json) -> Result<Self, Self::Error> {
         match json.kind() {
+            Kind::Object if json.nests_deeper_than(MAX_DEPTH) => Err(JsonError {
+                problem: JsonProblem::TooDeep(MAX_DEPTH),
+                at: 0,
+            }
+            .into()),
             Kind::Object => Ok(Self {
                 canonical: json.canonical(),
                 json,
@@ -139,5 +144,28 @@ impl Serialize for Arguments {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         let raw: &RawValue = serde_json::from_str(&self.canonical).map_err(serde::ser::Error::custom)?;
         raw.serialize(serializer)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn arguments_nest_128_levels_wherever_they_stood() {
+        for (levels, fits) in [(1, true), (127, true), (128, true), (129, false), (132, false)] {
+            let args = format!("{}1{}", "{\"a\":".repeat(levels), "}".repeat(levels));
+            assert_eq!(
+                Arguments::read(args.as_bytes(), ReadLimits::bytes(5_000)).is_ok(),
+                fits,
+                "{levels}"
+            );
+            let message = format!("[[{args}]]");
+            let message = Json::read(message.as_bytes(), ReadLimits::message(5_000)).unwrap();
+            let inside = message.as_array().unwrap()[0].as_array().unwrap()[0].clone();
+            assert_eq!(Arguments::try_from(inside).is_ok(), fits, "{levels}");
+        }
+        let far = format!("{}1{}", "[".repeat(5_000), "]".repeat(5_000));
+        assert!(Json::read(far.as_bytes(), ReadLimits::message(20_000)).is_err());
     }
 }

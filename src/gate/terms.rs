@@ -13,6 +13,9 @@ pub struct Terms {
     pub channels: Vec<String>,
     /// Who may decide.
     pub approvers: Approvers,
+    /// Who decides must be among each of these as well: the approvers of the rules whose terms hold beside.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub also: Vec<Approvers>,
     /// Distinct persons needed to approve.
     pub quorum: u32,
     /// Distinct persons needed to reject.
@@ -37,11 +40,23 @@ pub struct Terms {
 }
 
 impl Terms {
-    /// These terms, in nothing milder than others: more persons, fewer refusals, less time, less shown. Who is asked, and where,
-    /// stays.
+    /// These terms together with others that hold as well, so that neither is weakened: only who may decide under both decides,
+    /// more persons, fewer refusals, less time, less shown. The question goes to the channels of both.
     #[must_use]
-    pub fn no_weaker_than(&self, other: &Self) -> Self {
+    pub fn together_with(&self, other: &Self) -> Self {
         let mut terms = self.clone();
+        // Where the other rule asks stage by stage, its stages are asked too, and say who answers in each.
+        let plain = other.decision.stages.is_empty().then_some(&other.approvers);
+        for approvers in plain.into_iter().chain(&other.also) {
+            if *approvers != terms.approvers && !terms.also.contains(approvers) {
+                terms.also.push(approvers.clone());
+            }
+        }
+        for channel in &other.channels {
+            if !terms.channels.contains(channel) {
+                terms.channels.push(channel.clone());
+            }
+        }
         terms.quorum = terms.quorum.max(other.quorum);
         terms.deny_threshold = terms.deny_threshold.min(other.deny_threshold);
         terms.self_approval &= other.self_approval;
@@ -50,11 +65,15 @@ impl Terms {
         if other.partial_view == PartialView::Reject {
             terms.partial_view = PartialView::Reject;
         }
-        terms.redact.extend(other.redact.iter().cloned());
+        for pointer in &other.redact {
+            if !terms.redact.contains(pointer) {
+                terms.redact.push(pointer.clone());
+            }
+        }
         let own = Stage {
             name: String::new(),
             approvers: self.approvers.clone(),
-            quorum: terms.quorum,
+            quorum: self.quorum,
         };
         terms.decision = self.decision.no_weaker_than(&other.decision, own);
         let missing = terms

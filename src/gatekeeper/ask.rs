@@ -9,7 +9,7 @@ use crate::confirmation::create::{Create, Created, shown_args};
 use crate::confirmation::{Asked, Dossier, Status};
 use crate::delivery::plan::plan;
 use crate::gate::policy::CallFacts;
-use crate::gate::policy::{Effect, Judgement, Voices};
+use crate::gate::policy::{Effect, Judgement, Unevaluated, Voices};
 use crate::gate::{Arguments, DenyReason, Digest, Json, ToolName, redact};
 use crate::ids::{ConfirmationId, JobId, OperatorId};
 use crate::storage::StoreError;
@@ -76,8 +76,8 @@ impl Gatekeeper {
         let digest = Digest::of(&question.tool, &question.args);
         let persons = self.persons(caller, &question);
         let judgement = self.judge(caller, &question, !persons.is_empty());
-        for rule in &judgement.unevaluated {
-            tracing::warn!(%rule, tool = ?question.tool.as_str(), "the condition of a rule could not be evaluated");
+        for Unevaluated { rule, why } in &judgement.unevaluated {
+            tracing::warn!(%rule, %why, tool = ?question.tool.as_str(), "the condition of a rule could not be evaluated");
             metrics::counter!("gatepost_conditions_unevaluated_total").increment(1);
         }
         match (judgement.effect, judgement.terms.clone()) {

@@ -1,6 +1,6 @@
 //! Who is who: platform identities, e-mail addresses and ids, mapped to persons, per organisation.
 
-use std::collections::HashMap;
+use std::collections::{BTreeSet, HashMap};
 
 use crate::ids::{OperatorId, Org};
 
@@ -69,6 +69,39 @@ impl People {
         })
     }
 
+    /// Why a click is nobody's, for the log: of which forms its ids are, of which forms the people of the organisation are known
+    /// on the channel, and which of these the click does not carry. Forms only, no ids.
+    pub fn why_nobody(&self, org: &Org, channel: &str, kind: &str, ids: &[String]) -> String {
+        let carried: BTreeSet<String> = ids.iter().map(|id| form(id)).collect();
+        let known: BTreeSet<String> = self
+            .by_identity
+            .keys()
+            .filter(|(of, identity)| of == org && (identity.scope == channel || identity.scope == kind))
+            .map(|(_, identity)| form(&identity.id))
+            .collect();
+        let list = |forms: &BTreeSet<String>| match forms.len() {
+            0 => "none at all".to_owned(),
+            _ => forms.iter().cloned().collect::<Vec<_>>().join(", "),
+        };
+        let missing: BTreeSet<String> = known.difference(&carried).cloned().collect();
+        let advice = if known.is_empty() {
+            "no operator has an identity on this channel".to_owned()
+        } else if missing.is_empty() {
+            "this person's id is not among them".to_owned()
+        } else {
+            format!(
+                "ids of the form {} are not in the click: give the operators one of the forms that it carries, or let the app see \
+                 the missing kind",
+                list(&missing)
+            )
+        };
+        format!(
+            "it carries {}; operators are known by {}; {advice}",
+            list(&carried),
+            list(&known)
+        )
+    }
+
     /// The persons that a stated requester may be: by an operator's id, e-mail address or platform identity, in any case. Free
     /// text is nobody. A name that differs from another only in case stands for both: whoever may be behind a call may not
     /// approve it.
@@ -76,6 +109,17 @@ impl People {
         self.by_name
             .get(&(org.clone(), folded(requester.trim())))
             .map_or(&[], Vec::as_slice)
+    }
+}
+
+/// The form of a platform's id, without what makes it somebody's: `ou_…`, `U…`, or a plain word.
+fn form(id: &str) -> String {
+    const LONGEST: usize = 4;
+    let prefix = id.char_indices().take(LONGEST).find(|(_, letter)| *letter == '_');
+    match (prefix, id.chars().next()) {
+        (Some((at, _)), _) => format!("{}_…", id.get(..at).unwrap_or_default()),
+        (None, Some(first)) if first.is_ascii_uppercase() => format!("{first}…"),
+        _ => "plain (no prefix)".to_owned(),
     }
 }
 
@@ -125,5 +169,36 @@ mod tests {
             (clicks("U01"), clicks("u01"), clicks("u02")),
             (Some("Dana"), Some("mira"), None)
         );
+    }
+
+    #[test]
+    fn a_click_of_nobody_is_explained_by_the_forms_of_ids() {
+        let org = Org::from("acme");
+        let known_by = |ids: &[&str]| {
+            People::new([Person {
+                id: "mira".into(),
+                orgs: vec![org.clone()],
+                email: None,
+                identities: ids
+                    .iter()
+                    .map(|id| Identity {
+                        scope: "chat".into(),
+                        id: (*id).into(),
+                    })
+                    .collect(),
+            }])
+        };
+        let click = ["ou_secret1".to_owned(), "on_secret2".to_owned()];
+        let why = |people: &People| people.why_nobody(&org, "finance", "chat", &click);
+        let by_user_id = why(&known_by(&["mira01"]));
+        assert!(
+            by_user_id.contains("plain (no prefix) are not in the click"),
+            "{by_user_id}"
+        );
+        assert!(by_user_id.contains("carries on_…, ou_…;"), "{by_user_id}");
+        let by_same = why(&known_by(&["ou_other"]));
+        assert!(by_same.contains("not among them"), "{by_same}");
+        assert!(why(&People::default()).contains("no operator has an identity"));
+        assert!(!(by_user_id + &by_same).contains("secret"), "no id of a person");
     }
 }

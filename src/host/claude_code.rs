@@ -54,7 +54,7 @@ pub struct ClaudeCode;
 
 impl Dialect for ClaudeCode {
     fn read(&self, body: &[u8]) -> Result<HookEvent, Unreadable> {
-        let json = Json::read(body, ReadLimits::bytes(MAX_BODY))?;
+        let json = Json::read(body, ReadLimits::message(MAX_BODY))?;
         let message = json.as_object().ok_or(Unreadable::Event)?;
         match message.get("hook_event_name").and_then(Json::as_str) {
             Some("PreToolUse") => call(message, Asking::BeforeTool),

@@ -242,3 +242,14 @@ fn only_our_own_answers_are_understood() {
         );
     }
 }
+
+#[test]
+fn a_call_may_nest_as_deep_as_anywhere_else() {
+    for (levels, fits) in [(127, true), (128, true), (129, false), (5_000, false)] {
+        let args = format!("{}1{}", "{\"a\":".repeat(levels), "}".repeat(levels));
+        let body = format!(
+            r#"{{"hook_event_name":"PreToolUse","session_id":"s","tool_name":"Bash","tool_input":{args}}}"#
+        );
+        assert_eq!(ClaudeCode.read(body.as_bytes()).is_ok(), fits, "{levels}");
+    }
+}

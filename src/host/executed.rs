@@ -3,13 +3,15 @@
 use crate::audit::Actor;
 use crate::confirmation::Outcome;
 use crate::confirmation::outcome::record;
-use crate::storage::{CallKey, Touches, Transaction, Workspace};
+use crate::storage::{CallKey, Touches, Transaction, TwinKey, Workspace};
 
 /// Reports the outcome of a call by the key under which it was asked. The first report stands.
 #[derive(Debug, Clone)]
 pub struct Executed {
     /// The call; the key holds the token, so nobody reports for others.
     pub key: CallKey,
+    /// The same call by what it is, where the host says that: a call that joined an open request has an id that no request knows.
+    pub twin: Option<TwinKey>,
     /// What it led to.
     pub outcome: Outcome,
 }
@@ -21,10 +23,13 @@ impl Transaction for Executed {
 
     fn touches(&self, touches: &mut Touches) {
         touches.calls.insert(self.key.clone());
+        touches.twins.extend(self.twin.clone());
     }
 
     fn apply(&self, workspace: &mut Workspace) -> bool {
-        let Some(id) = workspace.by_call(&self.key).cloned() else {
+        let by_call = workspace.by_call(&self.key);
+        let by_twin = || self.twin.as_ref().and_then(|twin| workspace.executing_twin(twin));
+        let Some(id) = by_call.or_else(by_twin).cloned() else {
             return false;
         };
         let unreported = workspace
@@ -40,5 +45,108 @@ impl Transaction for Executed {
             );
         }
         unreported
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use gatepost_channel::Decision::Approve;
+
+    use super::*;
+    use crate::confirmation::OutcomeStatus;
+    use crate::confirmation::consume::Consume;
+    use crate::confirmation::create::Created;
+    use crate::confirmation::fixture::{World, terms};
+    use crate::ids::{PermitId, TokenName};
+
+    #[test]
+    fn a_call_that_joined_an_open_request_has_an_outcome_and_another_agents_call_does_not_join() {
+        let mut world = World::default();
+        let asked = |world: &World, call: &str, agent: &str| {
+            let mut create = world.pay(terms(1), &[]);
+            create.asked.tool_call_id = Some(call.into());
+            create.asked.agent_id = Some(agent.into());
+            create.join_twin = true;
+            create
+        };
+        let first = asked(&world, "one", "main");
+        let Created::Fresh(dossier) = world.memory.run(&first) else {
+            panic!("it is new")
+        };
+        let id = dossier.confirmation.id;
+        let again = asked(&world, "two", "main");
+        assert!(matches!(world.memory.run(&again), Created::Same(same) if same.confirmation.id == id));
+        for other in [
+            asked(&world, "three", "main/subagent"),
+            crate::confirmation::create::Create {
+                rule: Some("stricter".into()),
+                ..asked(&world, "four", "main")
+            },
+            crate::confirmation::create::Create {
+                terms: terms(2),
+                ..asked(&world, "five", "main")
+            },
+        ] {
+            assert!(
+                matches!(world.memory.run(&other), Created::Fresh(_)),
+                "{:?}",
+                other.asked
+            );
+        }
+
+        for card in &mut world.memory.dossiers.get_mut(&id).expect("stored").deliveries {
+            card.unheard = true;
+        }
+        world.click(&id, 0, "dana", Approve);
+        let consume = Consume {
+            id: id.clone(),
+            token: TokenName::from("agent"),
+            digest: first.asked.digest,
+            permit: PermitId::fresh(&world.ids),
+            roll: std::sync::Arc::clone(&world.roll),
+            denied_by: None,
+        };
+        assert!(world.memory.run(&consume).is_ok());
+        let key = CallKey {
+            org: first.org.clone(),
+            token: TokenName::from("agent"),
+            session: "s1".into(),
+            call: "two".into(),
+        };
+        let twin = TwinKey {
+            org: key.org.clone(),
+            token: key.token.clone(),
+            session: key.session.clone(),
+            digest: *first.asked.digest.as_bytes(),
+        };
+        let report = |twin: Option<TwinKey>| Executed {
+            key: key.clone(),
+            twin,
+            outcome: Outcome {
+                status: OutcomeStatus::Succeeded,
+                detail: None,
+            },
+        };
+        let stranger = TwinKey {
+            token: TokenName::from("stranger"),
+            ..twin.clone()
+        };
+        assert!(!world.memory.run(&report(None)), "no request knows this id");
+        assert!(
+            !world.memory.run(&report(Some(stranger))),
+            "nobody reports for others"
+        );
+        assert!(world.memory.run(&report(Some(twin.clone()))));
+        assert_eq!(
+            world
+                .row(&id)
+                .confirmation
+                .ledger
+                .outcome
+                .as_ref()
+                .map(|outcome| outcome.status),
+            Some(OutcomeStatus::Succeeded)
+        );
+        assert!(!world.memory.run(&report(Some(twin))), "once");
     }
 }

@@ -20,7 +20,7 @@ use crate::gatekeeper::council::{News, What};
 use crate::gatekeeper::{Answer, Caller, Gatekeeper, Question, Via};
 use crate::ids::ConfirmationId;
 use crate::lifecycle::Tasks;
-use crate::storage::{CallKey, StoreError};
+use crate::storage::{CallKey, StoreError, TwinKey};
 
 /// How long a host is kept waiting when it does not say: hosts give up after 600 seconds and then run the call.
 pub const DEFAULT_HOLD: Duration = Duration::from_mins(9);
@@ -394,7 +394,14 @@ async fn ran(gatekeeper: &Gatekeeper, caller: &Caller, report: HookReport) {
             },
         });
     }
+    let twin = report.told.as_ref().map(|told| TwinKey {
+        org: caller.org.clone(),
+        token: caller.token.clone(),
+        session: report.session_id.clone(),
+        digest: *Digest::of(&told.tool, &told.args).as_bytes(),
+    });
     let executed = Executed {
+        twin,
         key: CallKey {
             org: caller.org.clone(),
             token: caller.token.clone(),

@@ -221,6 +221,16 @@ impl JobPerson {
 }
 
 impl Reader {
+    /// Under whose name waits for people are counted: an agent's token; staff are counted by person or together, under names
+    /// that no token can have.
+    pub fn waiter(&self) -> TokenName {
+        match self {
+            Self::Agent(agent) => agent.caller.token.clone(),
+            Self::Operator(operator) => TokenName(format!("operator {}", operator.id)),
+            Self::Auditor(auditor) => TokenName(format!("auditors of {}", auditor.org)),
+        }
+    }
+
     /// The organisation.
     pub const fn org(&self) -> &Org {
         match self {

@@ -146,7 +146,11 @@ fn too_large(limit: usize) -> Problem {
 
 /// The members of a JSON object, to be taken one by one; what is left over is refused.
 #[derive(Debug)]
-pub struct Members(Vec<(String, Box<RawValue>)>);
+pub struct Members {
+    left: Vec<(String, Box<RawValue>)>,
+    /// What was asked for so far: what is accepted.
+    asked: Vec<&'static str>,
+}
 
 impl FromRequest<Api> for Members {
     type Rejection = Problem;
@@ -175,7 +179,10 @@ impl Members {
     /// Splits an object; an empty body is an object without members.
     pub fn of(body: &[u8]) -> Result<Self, Problem> {
         if body.trim_ascii().is_empty() {
-            return Ok(Self(Vec::new()));
+            return Ok(Self {
+                left: Vec::new(),
+                asked: Vec::new(),
+            });
         }
         let text = std::str::from_utf8(body).map_err(|_| Problem::invalid("the body is not UTF-8"))?;
         let mut reader = serde_json::Deserializer::from_str(text);
@@ -202,12 +209,16 @@ impl Members {
                 )));
             }
         }
-        Ok(Self(members))
+        Ok(Self {
+            left: members,
+            asked: Vec::new(),
+        })
     }
 
-    fn take(&mut self, name: &str) -> Option<Box<RawValue>> {
-        let at = self.0.iter().position(|(member, _)| member == name)?;
-        let (_, raw) = self.0.swap_remove(at);
+    fn take(&mut self, name: &'static str) -> Option<Box<RawValue>> {
+        self.asked.push(name);
+        let at = self.left.iter().position(|(member, _)| member == name)?;
+        let (_, raw) = self.left.swap_remove(at);
         (raw.get().trim_ascii() != "null").then_some(raw)
     }
 
@@ -298,13 +309,18 @@ impl Members {
 
     /// Refuses what nobody took.
     pub fn finish(self) -> Result<(), Problem> {
-        match self.0.first() {
-            None => Ok(()),
-            Some((name, _)) => Err(Problem::invalid(format!(
-                "the member {} is not known here",
-                shown(name)
-            ))),
-        }
+        let Some((name, _)) = self.left.first() else {
+            return Ok(());
+        };
+        let accepted = if self.asked.is_empty() {
+            "nothing".to_owned()
+        } else {
+            format!("`{}`", self.asked.join("`, `"))
+        };
+        Err(Problem::invalid(format!(
+            "the member {} is not known here; accepted are {accepted}",
+            shown(name)
+        )))
     }
 }
 

@@ -203,7 +203,8 @@ fn tokens() -> Tokens {
             "agent" => Rights::Agent {
                 // Dana runs the other agent: she may approve nothing of it.
                 owner: (name == "other").then(|| "dana".into()),
-                pieces: None,
+                // And may submit one piece only, which there is not.
+                pieces: (name == "other").then(|| vec!["other".to_owned()]),
             },
             "operator" => Rights::Operator(name.into()),
             "auditor" => Rights::Auditor,

@@ -1,8 +1,9 @@
 //! What stands before every handler: names and tokens in addresses are checked, too much at once is refused, a panic becomes
 //! an answer, and how long it took is counted.
 
+use std::collections::HashMap;
 use std::panic::AssertUnwindSafe;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::extract::{Request, State};
 use axum::http::{HeaderValue, Method, header};
@@ -14,6 +15,7 @@ use tokio::time::Instant;
 
 use super::problem::{Code, Problem};
 use super::{Api, hooks, query};
+use crate::ids::TokenName;
 
 /// Requests that are answered at once, waits for people included. Each holds little: bodies have a budget of their own.
 const AT_ONCE: usize = 8_192;
@@ -23,6 +25,9 @@ const AT_ONCE: usize = 8_192;
 pub struct Crowd {
     places: Arc<Semaphore>,
     waits: Arc<Semaphore>,
+    /// The waits of each token.
+    of_token: Arc<Mutex<HashMap<TokenName, usize>>>,
+    per_token: usize,
 }
 
 impl Default for Crowd {
@@ -33,17 +38,83 @@ impl Default for Crowd {
 
 impl Crowd {
     /// At most so many requests, of which at most half wait for people: whoever waits must never keep out the click that
-    /// they wait for.
+    /// they wait for. Of these waits at most half are of one token.
     pub fn of(requests: usize) -> Self {
+        let waits = (requests / 2).max(1);
         Self {
             places: Arc::new(Semaphore::new(requests)),
-            waits: Arc::new(Semaphore::new((requests / 2).max(1))),
+            waits: Arc::new(Semaphore::new(waits)),
+            of_token: Arc::default(),
+            per_token: (waits / 2).max(1),
         }
     }
 
-    /// The right to wait for people, as long as it is held; without it the request is answered as things stand.
-    pub fn may_wait(&self) -> Option<OwnedSemaphorePermit> {
-        Arc::clone(&self.waits).try_acquire_owned().ok()
+    /// The same with at most so many waits of one token.
+    #[must_use]
+    pub fn with_waits_per_token(self, most: usize) -> Self {
+        Self {
+            per_token: most.max(1),
+            ..self
+        }
+    }
+
+    /// The right to wait for people, as long as it is held.
+    ///
+    /// # Errors
+    /// When the token waits too often already, or everybody together; then the request is refused, or answered as things stand.
+    pub fn may_wait(&self, token: &TokenName) -> Result<Wait, NoWait> {
+        let mut of_token = self.of_token.lock().unwrap_or_else(PoisonError::into_inner);
+        let place = Arc::clone(&self.waits)
+            .try_acquire_owned()
+            .map_err(|_| NoWait::OfAll)?;
+        let waits = of_token.get(token).copied().unwrap_or(0);
+        if waits >= self.per_token {
+            return Err(NoWait::OfToken);
+        }
+        of_token.insert(token.clone(), waits + 1);
+        Ok(Wait {
+            token: token.clone(),
+            of_token: Arc::clone(&self.of_token),
+            _place: place,
+        })
+    }
+}
+
+/// The right to wait for people.
+#[derive(Debug)]
+pub struct Wait {
+    token: TokenName,
+    of_token: Arc<Mutex<HashMap<TokenName, usize>>>,
+    _place: OwnedSemaphorePermit,
+}
+
+impl Drop for Wait {
+    fn drop(&mut self) {
+        let mut of_token = self.of_token.lock().unwrap_or_else(PoisonError::into_inner);
+        match of_token.get_mut(&self.token) {
+            Some(waits) if *waits > 1 => *waits -= 1,
+            _ => drop(of_token.remove(&self.token)),
+        }
+    }
+}
+
+/// Why a request may not wait for people.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum NoWait {
+    /// Its token waits as often as one may.
+    OfToken,
+    /// Everybody together does.
+    OfAll,
+}
+
+impl From<NoWait> for Problem {
+    fn from(why: NoWait) -> Self {
+        match why {
+            NoWait::OfToken => Self::new(Code::TooManyWaits)
+                .because("this token waits for people as often as one may; ask without `wait`, or later")
+                .retry_after(1),
+            NoWait::OfAll => Self::new(Code::Overloaded).retry_after(1),
+        }
     }
 }
 
@@ -123,10 +194,18 @@ mod tests {
 
     #[test]
     fn some_places_are_never_waited_in() {
-        let crowd = Crowd::of(4);
-        let held: Vec<_> = std::iter::from_fn(|| crowd.may_wait()).collect();
-        assert_eq!(held.len(), 2);
-        drop(held);
-        assert!(crowd.may_wait().is_some());
+        let crowd = Crowd::of(16);
+        let held =
+            |token: &str| -> Vec<_> { std::iter::from_fn(|| crowd.may_wait(&token.into()).ok()).collect() };
+        let greedy = held("greedy");
+        assert_eq!(greedy.len(), 4, "one token leaves room for others");
+        assert_eq!(crowd.may_wait(&"greedy".into()).err(), Some(NoWait::OfToken));
+        let other = held("other");
+        assert_eq!(other.len(), 4);
+        assert_eq!(crowd.may_wait(&"third".into()).err(), Some(NoWait::OfAll));
+        drop(greedy);
+        assert!(crowd.may_wait(&"third".into()).is_ok());
+        assert!(crowd.may_wait(&"greedy".into()).is_ok());
+        assert_eq!(crowd.may_wait(&"other".into()).err(), Some(NoWait::OfToken));
     }
 }

@@ -24,7 +24,8 @@ pub async fn handle(
     Path(host): Path<String>,
     request: Request,
 ) -> Result<Response, Problem> {
-    let host = Host::parse(&host).map_err(|_| Problem::new(Code::NotInstalled))?;
+    let host = Host::parse(&host)
+        .map_err(|unknown| Problem::new(Code::NotInstalled).because(unknown.to_string()))?;
     let (parts, body) = request.into_parts();
     let caller = match api.tokens().of_request(&parts) {
         Err(_) => Err(AuthFailure::UnknownToken),
@@ -52,7 +53,10 @@ pub async fn handle(
         Err(_) => Err(BodyFailure::Broken),
     };
     // Too many wait already: the host hears what stands now, which is a denial while nobody has decided.
-    let place = api.crowd().may_wait();
+    let place = caller
+        .as_ref()
+        .ok()
+        .and_then(|caller| api.crowd().may_wait(&caller.token).ok());
     let incoming = Incoming {
         caller,
         body,
@@ -88,8 +92,16 @@ pub fn in_its_own_words(host: &str, response: Response) -> Response {
     };
     metrics::counter!("gatepost_hook_refusals_total", "status" => response.status().as_u16().to_string())
         .increment(1);
-    let host = Host::parse(host).unwrap_or(Host::ClaudeCode);
-    respond(serve::refuse(host, None, message, reason))
+    match Host::parse(host) {
+        Ok(host) => respond(serve::refuse(host, None, message, reason)),
+        // Whoever asks in the form of a host that we do not know must not run the call for want of an answer.
+        Err(unknown) => respond(serve::refuse(
+            Host::ClaudeCode,
+            None,
+            &unknown.to_string(),
+            DenyReason::GateError,
+        )),
+    }
 }
 
 fn respond(answer: HostAnswer) -> Response {

@@ -104,6 +104,13 @@ async fn whatever_a_host_sends_is_answered_with_its_own_denial() {
             heard.text
         );
     }
+    // A host that nobody knows is told which ones are.
+    let heard = bench
+        .send("POST", "/api/hooks/nobody", "agent", "{}".to_owned())
+        .await;
+    for name in crate::host::Host::NAMES {
+        assert!(heard.text.contains(name), "{}", heard.text);
+    }
     let full = Bench::with(Crowd::of(0), BodyBudget::default()).await;
     let heard = full.send("POST", "/api/hooks/claude-code", "agent", "{}").await;
     assert_eq!(heard.json()["hookSpecificOutput"]["permissionDecision"], "deny");
@@ -125,7 +132,10 @@ async fn agents_who_wait_keep_nobody_out() {
         .as_str()
         .unwrap()
         .to_owned();
-    let waits: Vec<_> = std::iter::from_fn(|| bench.api.crowd().may_wait()).collect();
+    let waits: Vec<_> = ["agent", "other", "dana", "auditor"]
+        .into_iter()
+        .flat_map(|token| std::iter::from_fn(|| bench.api.crowd().may_wait(&token.into()).ok()))
+        .collect();
     assert_eq!(waits.len(), 4);
     let path = format!("/api/confirmations/{id}");
     let within = std::time::Duration::from_secs(30);

@@ -64,6 +64,8 @@ codes! {
     Unauthenticated = "unauthenticated", 401, "A bearer token is needed";
     /// The token or the person behind it may not do this.
     NotAuthorised = "not_authorised", 403, "Not authorised";
+    /// The token lists the pieces that it may submit, and this is none of them.
+    PieceNotPermitted = "piece_not_permitted", 403, "This token may not submit the piece";
     /// A browser sent this from another site.
     ForeignOrigin = "foreign_origin", 403, "The request comes from another site";
     /// Nothing of this name exists for this token.
@@ -110,8 +112,10 @@ codes! {
     WrongHost = "wrong_host", 421, "The server does not answer to this name";
     /// The rule asks for a reason in words; nothing was decided.
     ReasonRequired = "reason_required", 422, "The rule asks for a reason";
-    /// The piece of a new job is not one that this token may submit.
-    UnknownPiece = "unknown_piece", 422, "There is no such piece for this token";
+    /// There is no piece of this name.
+    UnknownPiece = "unknown_piece", 422, "There is no such piece";
+    /// One token waits for people as often as one may.
+    TooManyWaits = "too_many_waits", 429, "This token waits too often at the same time";
     /// Too often.
     Throttled = "throttled", 429, "Too often";
     /// A fault of ours.
@@ -148,6 +152,16 @@ impl Problem {
     #[must_use]
     pub fn because(mut self, detail: impl Into<Cow<'static, str>>) -> Self {
         self.detail = Some(detail.into());
+        self
+    }
+
+    /// With further words behind those about this occurrence.
+    #[must_use]
+    pub fn adding(mut self, words: &str) -> Self {
+        self.detail = Some(match self.detail {
+            Some(detail) => Cow::Owned(format!("{detail}; {words}")),
+            None => Cow::Owned(words.to_owned()),
+        });
         self
     }
 

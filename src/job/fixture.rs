@@ -81,6 +81,7 @@ pub(crate) fn terms() -> Terms {
             roles: vec!["finance".to_owned()],
             operators: Vec::new(),
         },
+        also: vec![],
         quorum: 1,
         deny_threshold: 1,
         self_approval: false,

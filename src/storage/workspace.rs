@@ -82,7 +82,7 @@ pub struct Touches {
     pub confirmations: BTreeSet<ConfirmationId>,
     /// Requests by call key.
     pub calls: BTreeSet<CallKey>,
-    /// Requests by identical call; the newest that is pending or approved and not consumed.
+    /// Requests by identical call: the newest that is pending or approved and not consumed, and those without an outcome.
     pub twins: BTreeSet<TwinKey>,
     /// Requests by the button token of one of their cards.
     pub tokens: BTreeSet<TokenHash>,
@@ -322,6 +322,22 @@ impl Workspace {
                 _ => false,
             })
         })
+    }
+
+    /// The request of an identical call that may have been executed and has no outcome yet; of several, the first that was
+    /// permitted.
+    pub fn executing_twin(&self, key: &TwinKey) -> Option<&ConfirmationId> {
+        let candidates = self.confirmations.values().map(|held| &held.value);
+        let permitted = candidates.filter_map(|row| {
+            let asked = &row.asked;
+            let (_, at) = row.state.consumed().filter(|_| row.ledger.outcome.is_none())?;
+            let same = row.org == key.org
+                && asked.token == key.token
+                && asked.session_id.as_deref().unwrap_or_default() == key.session
+                && *asked.digest.as_bytes() == key.digest;
+            same.then_some((at, &row.id))
+        });
+        permitted.min().map(|(_, id)| id)
     }
 
     /// An accepted callback that was remembered.

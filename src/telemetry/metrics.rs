@@ -94,6 +94,11 @@ fn describe() {
         Unit::Seconds,
         "Time to an answer by route template"
     );
+    describe_gauge!("gatepost_http_connections_open", "Connections that are open");
+    describe_counter!(
+        "gatepost_http_connections_refused_total",
+        "Connections that were told that there is no room"
+    );
     describe_counter!(
         "gatepost_callbacks_refused_total",
         "Callbacks that were not authentic or not readable"

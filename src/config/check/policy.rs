@@ -370,7 +370,7 @@ fn too_few(
     );
 }
 
-fn is_named(operator: &Operator, approvers: &Approvers) -> bool {
+pub(super) fn is_named(operator: &Operator, approvers: &Approvers) -> bool {
     approvers.operators.contains(&operator.id)
         || operator.roles.iter().any(|role| approvers.roles.contains(role))
 }

@@ -88,6 +88,18 @@ impl Json {
         !matches!(self, Self::Array(_) | Self::Object(_))
     }
 
+    /// Whether arrays and objects nest deeper in it than so many levels.
+    pub fn nests_deeper_than(&self, levels: usize) -> bool {
+        let Some(left) = levels.checked_sub(1) else {
+            return !self.is_scalar();
+        };
+        match self {
+            Self::Array(items) => items.iter().any(|item| item.nests_deeper_than(left)),
+            Self::Object(object) => object.iter().any(|(_, value)| value.nests_deeper_than(left)),
+            _ => false,
+        }
+    }
+
     /// The text of a string.
     pub fn as_str(&self) -> Option<&str> {
         match self {

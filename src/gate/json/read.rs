@@ -8,6 +8,9 @@ use crate::gate::number::{Number, NumberProblem};
 /// How deep arguments may nest: the value inside 128 arrays and objects is read, inside 129 it is not.
 pub const MAX_DEPTH: usize = 128;
 
+/// The levels that a message may have around the arguments in it.
+const AROUND: usize = 8;
+
 /// What a reader may spend.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ReadLimits {
@@ -21,6 +24,15 @@ impl ReadLimits {
         Self {
             bytes,
             depth: MAX_DEPTH,
+        }
+    }
+
+    /// The same for a message that holds such a value inside itself: a few levels deeper. The value inside is to be checked with
+    /// [`Json::nests_deeper_than`], as [`Arguments`](crate::gate::Arguments) does.
+    pub const fn message(bytes: usize) -> Self {
+        Self {
+            bytes,
+            depth: MAX_DEPTH + AROUND,
         }
     }
 
@@ -119,7 +131,7 @@ struct Reader<'a> {
 }
 
 impl<'a> Reader<'a> {
-    /// Recursion ends at `self.depth`, which is at most [`MAX_DEPTH`].
+    /// Recursion ends at `self.depth`, which is at most [`MAX_DEPTH`] and [`AROUND`].
     fn value(&mut self, depth: usize) -> Result<Json, JsonError> {
         self.blank();
         match self.peek() {

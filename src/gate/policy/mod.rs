@@ -19,9 +19,10 @@ use std::{fmt, sync::Arc};
 use super::terms::Terms;
 pub use compile::{CompileProblem, Limits, RuleRef};
 pub use facts::CallFacts;
-pub use judge::{Judgement, Voice, Voices};
+pub use judge::{Judgement, Unevaluated, Voice, Voices};
 pub use rule::Rule;
 pub use source::{Approvers, ConfirmSource, Effect, PartialView, PolicySource, RuleSource};
+pub use when::Unevaluable;
 
 /// A policy that compiled: ordered rules, of which the first match decides.
 pub struct Policy {

@@ -66,6 +66,10 @@ struct Call {
     known_person: bool,
 }
 
+fn unevaluated(judged: &Judgement) -> Vec<&str> {
+    judged.unevaluated.iter().map(|one| one.rule.as_str()).collect()
+}
+
 fn json(text: &str) -> Json {
     Json::read(text.as_bytes(), ReadLimits::bytes(8 << 20)).unwrap()
 }
@@ -122,8 +126,8 @@ impl Call {
             return Some(judged.effect == Effect::Deny);
         }
         assert_eq!(
-            (judged.effect, judged.unevaluated),
-            (Effect::Deny, vec!["r".to_owned()]),
+            (judged.effect, unevaluated(&judged)),
+            (Effect::Deny, vec!["r"]),
             "{condition}"
         );
         None
@@ -275,7 +279,7 @@ fn a_condition_that_cannot_be_evaluated_never_weakens() {
                 (effect, Some(named)),
                 "{condition}"
             );
-            assert_eq!(judged.unevaluated, ["broken"], "{condition}");
+            assert_eq!(unevaluated(&judged), ["broken"], "{condition}");
         }
         let judged = call(r#"{"amount":5}"#).judged(&policy(Effect::Allow, vec![allow]));
         assert_eq!(
@@ -585,6 +589,367 @@ fn what_an_agent_says_of_itself_chooses_no_milder_terms() {
     soft.trust_asserted = false;
     let judged = as_x.judged(&policy(Effect::Allow, vec![soft]));
     assert!(judged.terms.unwrap().self_approval);
+}
+
+/// The terms of a judgement, and who may decide under them: every list in which they must be.
+fn asked(judged: Judgement) -> (Terms, Vec<Approvers>) {
+    let terms = judged.terms.unwrap();
+    let lists = [&terms.approvers]
+        .into_iter()
+        .chain(&terms.also)
+        .cloned()
+        .collect();
+    (terms, lists)
+}
+
+fn only(operator: &str) -> Approvers {
+    Approvers {
+        roles: Vec::new(),
+        operators: vec![operator.to_owned()],
+    }
+}
+
+#[test]
+fn what_an_agent_says_of_itself_chooses_no_other_persons_and_no_other_groups() {
+    let as_x = Call {
+        agent: Some("x"),
+        ..call("{}")
+    };
+    let mut mine = when("mine", Effect::Confirm, "agent == 'x'");
+    mine.confirm.approvers = Some(only("friend"));
+    mine.confirm.channels = Some(vec!["corner".to_owned()]);
+    let mut firm = rule("firm", Effect::Confirm);
+    firm.confirm.approvers = Some(only("dana"));
+    // Beside a rule, beside the default, and beside a tool that asks in any case.
+    let asks = Voices {
+        tool_requires_confirmation: true,
+        hooks: None,
+    };
+    for (default, rules, voices, beside) in [
+        (
+            Effect::Deny,
+            vec![mine.clone(), firm],
+            Voices::default(),
+            only("dana"),
+        ),
+        (
+            Effect::Confirm,
+            vec![mine.clone()],
+            Voices::default(),
+            source(Effect::Allow, vec![]).confirm.approvers.unwrap(),
+        ),
+        (
+            Effect::Allow,
+            vec![mine.clone()],
+            asks,
+            source(Effect::Allow, vec![]).confirm.approvers.unwrap(),
+        ),
+    ] {
+        let (terms, lists) = asked(policy(default, rules).judge(&as_x.facts(), &voices));
+        assert_eq!(lists, [only("friend"), beside], "whoever decides is among both");
+        assert_eq!(
+            terms.channels,
+            ["corner", "desk"],
+            "nobody who would see it is left out"
+        );
+    }
+    // What the agent asks for itself is no ground to be measured by.
+    let as_x = Call {
+        agent: Some("x"),
+        ..Call::metadata(r#"{"requires_confirmation":true}"#)
+    };
+    let (_, lists) = asked(as_x.judged(&policy(Effect::Allow, vec![mine])));
+    assert_eq!(lists, [only("friend")]);
+}
+
+#[test]
+fn an_agent_cannot_talk_its_way_past_a_rule_about_everybody_else() {
+    for (condition, lifting) in [
+        ("agent != 'build'", Some(r#"{"a":1}"#)),
+        ("!(agent == 'build')", None),
+        ("!agent.startsWith('bui')", None),
+        ("requester == null || agent != 'build'", None),
+        ("metadata.env != 'dev'", Some(r#"{"env":"dev"}"#)),
+        ("metadata['env'] != 'dev'", Some(r#"{"env":"dev"}"#)),
+        ("!(metadata.a.env in ['dev'])", Some(r#"{"a":{"env":"dev"}}"#)),
+        ("!has(metadata.ticket)", Some(r#"{"ticket":"T-1"}"#)),
+        (
+            "metadata == null || !has(metadata.ticket)",
+            Some(r#"{"ticket":"T-1"}"#),
+        ),
+    ] {
+        for effect in [Effect::Confirm, Effect::Deny] {
+            let talking = Call {
+                agent: Some("build"),
+                requester: Some("dana"),
+                metadata: lifting.map(json),
+                ..call("{}")
+            };
+            let mut rule = when("others", effect, condition);
+            let judged = talking.judged(&policy(Effect::Allow, vec![rule.clone()]));
+            assert_eq!(
+                (judged.effect, judged.rule.as_deref()),
+                (effect, Some("others")),
+                "{condition}"
+            );
+            assert!(judged.reason.contains("does not lift it"), "{}", judged.reason);
+            rule.trust_asserted = true;
+            let judged = talking.judged(&policy(Effect::Allow, vec![rule]));
+            assert_eq!(judged.effect, Effect::Allow, "{condition}");
+        }
+    }
+    // A rule about somebody or something in particular concerns nobody else.
+    for condition in [
+        "agent == 'intern'",
+        "agent.startsWith('intern')",
+        "requester in ['mallory', 'eve']",
+        "metadata.env == 'prod'",
+        "has(metadata.env) && metadata.env == 'prod'",
+        "metadata.risk > 7",
+        "metadata.tags.exists(t, t == 'prod')",
+        "[1].exists(metadata, metadata == 2)",
+    ] {
+        let other = Call {
+            agent: Some("build"),
+            requester: Some("dana"),
+            metadata: Some(json(r#"{"env":"dev","risk":1,"tags":["dev"]}"#)),
+            ..call("{}")
+        };
+        let judged = other.judged(&policy(
+            Effect::Allow,
+            vec![when("some", Effect::Deny, condition)],
+        ));
+        assert_eq!(judged.effect, Effect::Allow, "{condition}");
+    }
+}
+
+/// Whether what follows is at least as strict: the effect, and where a person is asked, every term.
+fn no_weaker(now: &Judgement, before: &Judgement) -> Result<(), String> {
+    if now.effect != before.effect {
+        return (now.effect > before.effect)
+            .then_some(())
+            .ok_or_else(|| format!("{:?} became {:?}", before.effect, now.effect));
+    }
+    let (Some(now), Some(before)) = (&now.terms, &before.terms) else {
+        return Ok(());
+    };
+    let lists = |terms: &Terms| {
+        [&terms.approvers]
+            .into_iter()
+            .chain(&terms.also)
+            .cloned()
+            .collect::<Vec<_>>()
+    };
+    let holds = [
+        lists(before).iter().all(|list| lists(now).contains(list)),
+        before
+            .channels
+            .iter()
+            .all(|channel| now.channels.contains(channel)),
+        before.redact.iter().all(|pointer| now.redact.contains(pointer)),
+        now.quorum >= before.quorum,
+        now.deny_threshold <= before.deny_threshold,
+        now.self_approval <= before.self_approval,
+        now.timeout_ms <= before.timeout_ms,
+        now.permit_ttl_ms <= before.permit_ttl_ms,
+        now.partial_view == PartialView::Reject || before.partial_view == PartialView::Approve,
+    ];
+    match holds.iter().position(|holds| !holds) {
+        None => Ok(()),
+        Some(at) => Err(format!("term {at}: {before:?} became {now:?}")),
+    }
+}
+
+mod asserted {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// Conditions that can be judged of a call that says nothing.
+    const CONDITIONS: [&str; 12] = [
+        "agent == 'a'",
+        "agent != 'a'",
+        "agent == null",
+        "requester == 'b'",
+        "requester != 'b'",
+        "requester in ['a', 'b'] || agent == 'b'",
+        "metadata == null",
+        "metadata != null && has(metadata.k) && metadata.k == 'a'",
+        "metadata == null || !has(metadata.k) || metadata.k != 'a'",
+        "agent != 'a' && requester != 'b'",
+        "args.amount > 5",
+        "args.amount > 5 && agent != 'b'",
+    ];
+
+    prop_compose! {
+        fn a_rule()(
+            condition in proptest::option::weighted(0.8, 0..CONDITIONS.len()),
+            effect in 0..3_usize,
+            redact in any::<bool>(),
+            confirm in (
+                proptest::option::of(1..4_u32),
+                proptest::option::of(1..3_u32),
+                proptest::option::of(any::<bool>()),
+                proptest::option::of(1..4_u64),
+                proptest::option::of(0..3_usize),
+                proptest::option::of(any::<bool>()),
+            ),
+        ) -> RuleSource {
+            let effect = EFFECTS[effect];
+            let when = condition.map(|at| CONDITIONS[at].to_owned());
+            // An allow rule may not read what is asserted.
+            let when = when.filter(|when| effect != Effect::Allow || when == "args.amount > 5");
+            let (quorum, deny_threshold, self_approval, timeout, who, partial) = confirm;
+            RuleSource {
+                when,
+                redact: redact.then(|| "/iban".to_owned()).into_iter().collect(),
+                confirm: ConfirmSource {
+                    channels: who.map(|who| vec![format!("c{who}")]),
+                    approvers: who.map(|who| only(&format!("o{who}"))),
+                    quorum,
+                    deny_threshold,
+                    self_approval,
+                    timeout: timeout.map(Duration::from_secs),
+                    permit_ttl: timeout.map(Duration::from_mins),
+                    partial_view: partial.map(|yes| if yes { PartialView::Approve } else { PartialView::Reject }),
+                    ..ConfirmSource::default()
+                },
+                ..rule("", effect)
+            }
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_that_is_asserted_weakens(
+            rules in proptest::collection::vec(a_rule(), 0..6),
+            default in 0..3_usize,
+            amount in 0..10_i64,
+            agent in proptest::option::of(prop_oneof![Just("a"), Just("b"), Just("c")]),
+            requester in proptest::option::of(prop_oneof![Just("a"), Just("b"), Just("c")]),
+            metadata in proptest::option::of(prop_oneof![
+                Just("{}"), Just(r#"{"k":"a"}"#), Just(r#"{"k":"b"}"#), Just(r#"{"requires_confirmation":true}"#)
+            ]),
+            tool_asks in any::<bool>(),
+            hook in proptest::option::of(0..3_usize),
+        ) {
+            let rules = rules.into_iter().enumerate();
+            let rules = rules.map(|(at, rule)| RuleSource { name: format!("r{at}"), ..rule }).collect();
+            let policy = policy(EFFECTS[default], rules);
+            let voices = Voices {
+                tool_requires_confirmation: tool_asks,
+                hooks: hook.map(|at| EFFECTS[at]),
+            };
+            let silent = call(&format!(r#"{{"amount":{amount},"iban":"DE1"}}"#));
+            let before = policy.judge(&silent.facts(), &voices);
+            let talking = Call { agent, requester, metadata: metadata.map(json), ..silent };
+            let now = policy.judge(&talking.facts(), &voices);
+            prop_assert_eq!(no_weaker(&now, &before), Ok(()));
+        }
+    }
+}
+
+#[test]
+fn what_one_rule_hides_of_a_tool_no_other_rule_shows() {
+    let hiding = |name: &str, effect, pointer: &str, condition: &str| RuleSource {
+        redact: vec![pointer.to_owned()],
+        ..when(name, effect, condition)
+    };
+    let other_tool = RuleSource {
+        tools: vec!["mail__*".to_owned()],
+        ..hiding("mail", Effect::Confirm, "/amount", "true")
+    };
+    let other_org = RuleSource {
+        orgs: Some(vec!["globex".to_owned()]),
+        ..hiding("globex", Effect::Confirm, "/amount", "true")
+    };
+    for effect in EFFECTS {
+        for default in EFFECTS {
+            let judged = call(r#"{"amount":1,"iban":"DE1","pin":"1"}"#).judged(&policy(
+                default,
+                vec![
+                    other_tool.clone(),
+                    other_org.clone(),
+                    hiding("big", Effect::Confirm, "/iban", "args.amount > 100"),
+                    when("first", effect, "args.amount < 100"),
+                    hiding("later", Effect::Deny, "/pin", "true"),
+                ],
+            ));
+            assert_eq!((judged.effect, judged.rule.as_deref()), (effect, Some("first")));
+            let hidden: Vec<String> = judged.redact.iter().map(ToString::to_string).collect();
+            assert_eq!(hidden, ["/iban", "/pin"]);
+            if let Some(terms) = judged.terms {
+                assert_eq!(terms.redact, judged.redact, "the card shows no more than the log");
+            }
+        }
+    }
+    // The default hides it too.
+    let judged = call(r#"{"iban":"DE1"}"#).judged(&policy(
+        Effect::Confirm,
+        vec![hiding("big", Effect::Confirm, "/iban", "false")],
+    ));
+    assert_eq!((judged.rule, judged.redact.len()), (None, 1));
+    assert_eq!(judged.terms.unwrap().redact.len(), 1);
+    // And what cannot be hidden is not let through.
+    let judged = call(r#"{"iban":{"a":1}}"#).judged(&policy(
+        Effect::Allow,
+        vec![hiding("big", Effect::Confirm, "/iban", "false")],
+    ));
+    assert_eq!((judged.effect, judged.voice), (Effect::Deny, Voice::Redaction));
+}
+
+#[test]
+fn a_reason_says_when_its_condition_could_not_be_evaluated_and_why() {
+    for (condition, args, why) in [
+        ("args.iban == 'x'", "{}", Unevaluable::Missing),
+        ("args.list[3] == 1", r#"{"list":[1]}"#, Unevaluable::Missing),
+        ("args.a > args.b", r#"{"a":"hunter2","b":5}"#, Unevaluable::Types),
+        ("args.a.startsWith('x')", r#"{"a":31337}"#, Unevaluable::Types),
+        ("5 / args.a == 1", r#"{"a":0}"#, Unevaluable::Arithmetic),
+        (
+            "args.a + 9223372036854775807 > 0",
+            r#"{"a":31337}"#,
+            Unevaluable::Arithmetic,
+        ),
+        ("args.a", r#"{"a":"hunter2"}"#, Unevaluable::NotBoolean),
+    ] {
+        for effect in [Effect::Confirm, Effect::Deny] {
+            let mut said = when("odd", effect, condition);
+            said.reason = Some("Large payments need a person.".to_owned());
+            let judged = call(args).judged(&policy(Effect::Allow, vec![said]));
+            let [found] = &judged.unevaluated[..] else {
+                panic!("{condition}")
+            };
+            assert_eq!(found.why, why, "{condition}");
+            let reason = &judged.reason;
+            assert!(reason.starts_with("Large payments need a person. "), "{reason}");
+            assert!(
+                reason.contains("could not be evaluated") && reason.contains(&why.to_string()),
+                "{reason}"
+            );
+            assert!(
+                !reason.contains("hunter2") && !reason.contains("31337"),
+                "{reason}"
+            );
+        }
+        let allow = when("odd", Effect::Allow, condition);
+        let judged = call(args).judged(&policy(Effect::Allow, vec![allow]));
+        assert_eq!(
+            (judged.effect, judged.voice),
+            (Effect::Confirm, Voice::Unevaluated)
+        );
+        assert!(
+            judged.reason.contains("odd") && judged.reason.contains(&why.to_string()),
+            "{}",
+            judged.reason
+        );
+    }
+    let large = format!(r#"{{"a":"{}"}}"#, "x".repeat(600 << 10));
+    let judged = call(&large).judged(&policy(
+        Effect::Allow,
+        vec![when("r", Effect::Deny, "args.a == 'x'")],
+    ));
+    assert_eq!(judged.unevaluated[0].why, Unevaluable::TooLarge);
 }
 
 #[test]

@@ -57,8 +57,9 @@ impl Rule {
         }
     }
 
-    /// Whether it matched on the agent's own word, which must not weaken what would follow without the rule.
-    pub(super) fn rests_on_assertions(&self) -> bool {
+    /// Whether it is asked about what the agent says of itself without being told to trust that; then it may only add to what
+    /// would follow without the agent's word.
+    pub fn rests_on_assertions(&self) -> bool {
         !self.trust_asserted
             && self
                 .when

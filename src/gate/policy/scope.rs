@@ -116,20 +116,29 @@ impl Fact {
     }
 }
 
-/// Checks an expression and tells which facts it reads, each once.
-pub(super) fn check(expression: &IdedExpr) -> Result<Vec<Fact>, String> {
+/// What an expression reads.
+#[derive(Debug, Default)]
+pub(super) struct Read {
+    /// The facts, each once.
+    pub(super) facts: Vec<Fact>,
+    /// The members of the metadata that it names, as paths.
+    pub(super) members: Vec<Vec<String>>,
+}
+
+/// Checks an expression and tells what it reads.
+pub(super) fn check(expression: &IdedExpr) -> Result<Read, String> {
     let mut scope = Scope {
-        facts: Vec::new(),
+        read: Read::default(),
         names: Vec::new(),
         item: None,
         loops: 0,
     };
     scope.walk(expression, 0)?;
-    Ok(scope.facts)
+    Ok(scope.read)
 }
 
 struct Scope<'a> {
-    facts: Vec<Fact>,
+    read: Read,
     /// Names that loops bind, the innermost last, and whether they hold data.
     names: Vec<(&'a str, bool)>,
     /// The item of the innermost loop over data, as an index into `names`.
@@ -152,12 +161,37 @@ impl<'a> Scope<'a> {
         }
     }
 
+    /// The path of a member of the metadata, where the expression names one.
+    fn member(&self, expression: &IdedExpr) -> Option<Vec<String>> {
+        let (within, key) = match &expression.expr {
+            Expr::Select(select) => (&*select.operand, select.field.clone()),
+            Expr::Call(call) if call.func_name == operators::INDEX => match call.args.as_slice() {
+                [within, key] => match &key.expr {
+                    Expr::Literal(LiteralValue::String(key)) => (within, key.inner().to_owned()),
+                    _ => return None,
+                },
+                _ => return None,
+            },
+            _ => return None,
+        };
+        let mut path = match &within.expr {
+            Expr::Ident(name) if name == ".metadata" => Vec::new(),
+            Expr::Ident(name) if name == "metadata" && !self.names.iter().any(|(bound, _)| bound == name) => {
+                Vec::new()
+            }
+            _ => self.member(within)?,
+        };
+        path.push(key);
+        Some(path)
+    }
+
     /// Tells whether the expression reads data.
     fn walk(&mut self, expression: &'a IdedExpr, depth: usize) -> Result<bool, String> {
         let depth = depth + 1;
         if depth > MAX_DEPTH {
             return Err(format!("the condition nests deeper than {MAX_DEPTH} levels"));
         }
+        self.read.members.extend(self.member(expression));
         match &expression.expr {
             Expr::Ident(name) => self.name(name),
             Expr::Literal(literal) => literal_is_exact(literal).map(|()| false),
@@ -220,8 +254,8 @@ impl<'a> Scope<'a> {
             };
         }
         if let Some(fact) = Fact::ALL.into_iter().find(|fact| fact.name() == name) {
-            if !self.facts.contains(&fact) {
-                self.facts.push(fact);
+            if !self.read.facts.contains(&fact) {
+                self.read.facts.push(fact);
             }
             return if fact.is_data() {
                 self.reads_data(name, None)

@@ -102,7 +102,8 @@ pub struct RuleSource {
     pub orgs: Option<Vec<String>>,
     /// JSON pointers of arguments that are hidden wherever people look.
     pub redact: Vec<String>,
-    /// Lets an allow rule read what the agent asserts of itself.
+    /// Takes what the agent asserts of itself for true: an allow rule may read it, and a rule that reads it may make the verdict
+    /// milder.
     pub trust_asserted: bool,
     /// Denies a call behind which no known person stands.
     pub verified_requester: bool,

@@ -25,6 +25,7 @@ pub(super) fn resolve(rule: &ConfirmSource, policy: &ConfirmSource, redact: &[Po
             .clone()
             .or_else(|| policy.approvers.clone())
             .unwrap_or_default(),
+        also: Vec::new(),
         quorum: rule.quorum.or(policy.quorum).unwrap_or(1).max(1),
         deny_threshold: rule.deny_threshold.or(policy.deny_threshold).unwrap_or(1).max(1),
         self_approval: rule.self_approval.or(policy.self_approval).unwrap_or(false),

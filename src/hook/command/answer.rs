@@ -153,7 +153,7 @@ pub(super) fn read(bytes: &[u8], point: Point, sampler: &Sampler) -> Result<Said
     if bytes.trim_ascii().is_empty() {
         return Ok(Said::default());
     }
-    let json = Json::read(bytes.trim_ascii(), ReadLimits::bytes(MAX_ANSWER))
+    let json = Json::read(bytes.trim_ascii(), ReadLimits::message(MAX_ANSWER))
         .map_err(|error| HookError::Unreadable(format!("{error}; it begins: {}", sampler.head(bytes))))?;
     let object = json
         .as_object()

@@ -19,7 +19,7 @@ pub(super) enum Incoming {
 /// Reads a line. Whatever is no message makes the stream unusable.
 pub(super) fn read(line: &[u8], sampler: &Sampler) -> Result<Incoming, HookError> {
     let noise = |why: &str| HookError::Unreadable(format!("{why}; the line begins: {}", sampler.head(line)));
-    let json = Json::read(line.trim_ascii(), ReadLimits::bytes(MAX_LINE))
+    let json = Json::read(line.trim_ascii(), ReadLimits::message(MAX_LINE))
         .map_err(|error| noise(&error.to_string()))?;
     let object = json.as_object().ok_or_else(|| noise("it is no JSON object"))?;
     if object.get("method").is_some() {

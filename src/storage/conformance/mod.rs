@@ -205,6 +205,7 @@ impl Ask {
                     roles: vec!["finance".to_owned()],
                     operators: Vec::new(),
                 },
+                also: vec![],
                 quorum: self.quorum,
                 deny_threshold: 1,
                 self_approval: false,

@@ -45,7 +45,7 @@ const REQUEST: &str = "request(id) AS MATERIALIZED (
     UNION SELECT met.id FROM unnest($8::text[], $9::text[], $10::text[], $11::text[]) AS wanted(org, token, session, digest)
       CROSS JOIN LATERAL (SELECT id FROM confirmation WHERE org = wanted.org AND token = wanted.token
         AND coalesce(session_id, '') = wanted.session AND digest = wanted.digest
-        AND status IN ('pending', 'approved') AND consumed_at IS NULL OFFSET 0) AS met
+        AND status IN ('pending', 'approved') AND executed_at IS NULL OFFSET 0) AS met
     UNION SELECT met.id FROM unnest($12::text[]) AS wanted(hash)
       CROSS JOIN LATERAL (SELECT confirmation AS id FROM delivery WHERE token_hash = wanted.hash OFFSET 0) AS met
     UNION SELECT met.id FROM unnest($13::text[], $14::text[], $15::text[]) AS wanted(kind, app, press)

@@ -29,7 +29,7 @@ const OF_CALLS: &str =
 const OF_TWINS: &str =
     "SELECT confirmation.id FROM json_each($1, '$.twins') AS wanted CROSS JOIN confirmation
   ON org = wanted.value->>0 AND token = wanted.value->>1 AND coalesce(session_id, '') = wanted.value->>2
-  AND digest = wanted.value->>3 AND status IN ('pending', 'approved') AND consumed_at IS NULL";
+  AND digest = wanted.value->>3 AND status IN ('pending', 'approved') AND executed_at IS NULL";
 const OF_TOKENS: &str = "SELECT confirmation FROM json_each($1, '$.tokens') AS wanted CROSS JOIN delivery ON token_hash = wanted.value";
 const OF_OUTBOX: &str = "SELECT confirmation FROM json_each($1, '$.outbox') AS wanted CROSS JOIN outbox
   ON outbox.id = wanted.value AND confirmation IS NOT NULL";

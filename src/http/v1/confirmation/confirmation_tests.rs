@@ -519,3 +519,41 @@ async fn a_rule_may_ask_for_a_reason_and_for_one_group_after_the_other() {
     let heard = answer("mira", json!({ "decision": "approve", "reason": "fine" })).await;
     assert_eq!(heard.json()["status"], "approved");
 }
+
+#[tokio::test]
+async fn a_consumption_that_cannot_be_read_says_what_it_takes() {
+    let bench = Bench::new().await;
+    let asked = bench
+        .post(
+            "/api/confirmations",
+            "agent",
+            json!({ "tool_name": "pay", "tool_args": {} }),
+        )
+        .await
+        .json();
+    let path = format!(
+        "/api/confirmations/{}/consume",
+        asked["confirmation_id"].as_str().unwrap()
+    );
+    for body in [
+        json!({}),
+        json!({ "tool_name": "pay" }),
+        json!({ "tool_name": 7, "tool_args": {} }),
+        json!({ "tool_name": "pay", "tool_args": [] }),
+        json!({ "tool_name": "pay", "tool_args": {}, "args_digest": "x" }),
+    ] {
+        let heard = bench.post(&path, "agent", body.clone()).await;
+        assert_eq!(heard.status, 400, "{body}");
+        let detail = heard.json()["detail"].as_str().unwrap().to_owned();
+        assert!(
+            detail.contains("tool_name") && detail.contains("tool_args"),
+            "{detail}"
+        );
+    }
+    let odd = json!({ "tool_name": "pay", "tool_args": {}, "args_digest": "x" });
+    let detail = bench.post(&path, "agent", odd).await.json()["detail"].to_string();
+    assert!(
+        detail.contains("`args_digest` is not known here; accepted are `tool_name`, `tool_args`"),
+        "{detail}"
+    );
+}

@@ -29,12 +29,9 @@ pub async fn handle(
     State(api): State<Api>,
     agent: Agent,
     RequestId(id): RequestId,
-    mut members: Members,
+    members: Members,
 ) -> Result<Json<Granted>, Problem> {
-    let tool: ToolName = members.required("tool_name")?.parse()?;
-    let args = members.arguments("tool_args")?;
-    members.finish()?;
-    let digest = Digest::of(&tool, &args);
+    let digest = call(members).map_err(|problem| problem.adding(ACCEPTED))?;
     let consumed = api.gatekeeper().consume(Via::Api, &agent.caller, &id, digest);
     match consumed.await? {
         Ok(granted) => Ok(Json(Granted {
@@ -45,6 +42,17 @@ pub async fn handle(
         })),
         Err(why) => Err(refused(why)),
     }
+}
+
+/// What the body must hold.
+const ACCEPTED: &str =
+    "send the call that is about to run, exactly as it was asked: {\"tool_name\": …, \"tool_args\": {…}}";
+
+fn call(mut members: Members) -> Result<Digest, Problem> {
+    let tool: ToolName = members.required("tool_name")?.parse()?;
+    let args = members.arguments("tool_args")?;
+    members.finish()?;
+    Ok(Digest::of(&tool, &args))
 }
 
 fn refused(why: NotGranted) -> Problem {

@@ -17,7 +17,7 @@ use crate::http::Api;
 use crate::http::auth::Agent;
 use crate::http::body::Members;
 use crate::http::problem::{Code, Problem};
-use crate::http::v1::confirmation::decided;
+use crate::http::v1::confirmation::{decided, place};
 
 /// How long the hooks of a call may take together.
 const HOOKS_WITHIN: Duration = Duration::from_mins(1);
@@ -42,6 +42,8 @@ pub async fn handle(
     members: Members,
 ) -> Result<Json<GateAnswer>, Problem> {
     let (question, wait) = question(members)?;
+    // Before anything is asked: who is refused must not find out later that there is a request.
+    let place = place(&api, &agent.caller.token, wait)?;
     let gatekeeper = api.gatekeeper();
     let mut dossier = match gatekeeper
         .ask_council(&agent.caller, question, HOOKS_WITHIN)
@@ -65,7 +67,7 @@ pub async fn handle(
     };
     if !wait.is_zero() && dossier.confirmation.state.status() == Status::Pending {
         let id = dossier.confirmation.id.clone();
-        dossier = decided(&api, &id, wait).await?.unwrap_or(dossier);
+        dossier = decided(&api, &id, wait, place).await?.unwrap_or(dossier);
     }
     let now = match dossier.confirmation.state {
         Stands::Approved { .. } => gatekeeper.store().read().now().await?,

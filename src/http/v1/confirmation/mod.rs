@@ -7,6 +7,7 @@ use serde::Serialize;
 use serde_json::value::RawValue;
 
 use super::super::Api;
+use super::super::guard::{NoWait, Wait};
 use super::super::problem::{Code, Problem};
 use super::raw;
 use crate::clock::rfc3339;
@@ -14,7 +15,7 @@ use crate::confirmation::{
     Asked, Confirmation, Delivery, DeliveryState, Dossier, Ledger, Outcome, Status, Vote, VoteContent,
 };
 use crate::gate::{Digest, shown_canonical};
-use crate::ids::ConfirmationId;
+use crate::ids::{ConfirmationId, TokenName};
 use crate::storage::StoreError;
 
 pub mod cancel;
@@ -218,14 +219,28 @@ fn delivery(delivery: Delivery) -> DeliveryView {
     }
 }
 
-/// The request once it is decided, or as it stands when the patience or the server ends, or when too many wait already.
+/// The right to wait, when somebody wants to. Where too many wait already, everybody is answered as things stand; a token that
+/// takes more than its share is refused.
+pub fn place(api: &Api, token: &TokenName, patience: Duration) -> Result<Option<Wait>, Problem> {
+    if patience.is_zero() {
+        return Ok(None);
+    }
+    match api.crowd().may_wait(token) {
+        Ok(wait) => Ok(Some(wait)),
+        Err(NoWait::OfAll) => Ok(None),
+        Err(NoWait::OfToken) => Err(NoWait::OfToken.into()),
+    }
+}
+
+/// The request once it is decided, or as it stands when the patience or the server ends, or without a right to wait.
 pub async fn decided(
     api: &Api,
     id: &ConfirmationId,
     patience: Duration,
+    place: Option<Wait>,
 ) -> Result<Option<Dossier>, StoreError> {
     let gatekeeper = api.gatekeeper();
-    let Some(_place) = api.crowd().may_wait() else {
+    let Some(_place) = place else {
         return gatekeeper.store().read().dossier(id).await;
     };
     tokio::select! {

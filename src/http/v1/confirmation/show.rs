@@ -4,7 +4,7 @@
 use axum::Json;
 use axum::extract::State;
 
-use super::{Eyes, View, decided, view};
+use super::{Eyes, View, decided, place, view};
 use crate::audit::{Actor, Draft};
 use crate::confirmation::Dossier;
 use crate::gatekeeper::journal::Append;
@@ -34,7 +34,10 @@ pub async fn handle(
     let dossier = if wait.is_zero() {
         dossier
     } else {
-        decided(&api, &id, wait).await?.ok_or_else(Problem::not_found)?
+        let place = place(&api, &reader.waiter(), wait)?;
+        decided(&api, &id, wait, place)
+            .await?
+            .ok_or_else(Problem::not_found)?
     };
     let eyes = match &reader {
         Reader::Agent(_) => Eyes::Full,

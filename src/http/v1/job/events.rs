@@ -11,13 +11,13 @@ use axum::http::HeaderMap;
 use axum::response::sse::{Event, KeepAlive, Sse};
 use axum::response::{IntoResponse, Response};
 use futures_util::stream::unfold;
-use tokio::sync::OwnedSemaphorePermit;
 use tokio::time::timeout;
 
 use super::{known, whole_view};
 use crate::http::Api;
 use crate::http::auth::Reader;
-use crate::http::problem::{Code, Problem};
+use crate::http::guard::Wait;
+use crate::http::problem::Problem;
 use crate::http::query::Params;
 use crate::http::v1::WhichJob;
 use crate::ids::JobId;
@@ -34,7 +34,7 @@ struct Listener {
     watch: Watch,
     seen: i64,
     ended: bool,
-    _place: OwnedSemaphorePermit,
+    _place: Wait,
 }
 
 /// Streams them.
@@ -47,10 +47,7 @@ pub async fn handle(
 ) -> Result<Response, Problem> {
     params.finish()?;
     known(&api, &reader, &id).await?;
-    let place = api
-        .crowd()
-        .may_wait()
-        .ok_or_else(|| Problem::new(Code::Overloaded).retry_after(1))?;
+    let place = api.crowd().may_wait(&reader.waiter())?;
     let seen = headers
         .get("last-event-id")
         .and_then(|id| id.to_str().ok()?.parse().ok())

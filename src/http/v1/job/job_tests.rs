@@ -100,6 +100,25 @@ async fn what_cannot_be_submitted_is_named() {
 }
 
 #[tokio::test]
+async fn a_piece_that_a_token_does_not_list_is_forbidden_whether_it_is_there_or_not() {
+    let bench = Bench::new().await;
+    for (piece, status, code) in [
+        ("pay-invoice", 403, "piece_not_permitted"),
+        ("no-such-piece", 403, "piece_not_permitted"),
+        ("other", 422, "unknown_piece"),
+    ] {
+        let heard = bench
+            .post("/api/jobs", "other", json!({ "piece": piece, "input": "x" }))
+            .await;
+        assert_eq!(
+            (heard.status.as_u16(), heard.code().as_str()),
+            (status, code),
+            "{piece}"
+        );
+    }
+}
+
+#[tokio::test]
 async fn a_job_that_does_not_wait_takes_no_answer_and_is_cancelled_once() {
     let bench = Bench::new().await;
     let job = submit(&bench).await;
@@ -143,7 +162,10 @@ async fn streams_are_bounded_like_all_waits() {
     let bench = Bench::new().await;
     let job = submit(&bench).await;
     let path = format!("/api/jobs/{}/events", job["id"].as_str().unwrap());
-    let waits: Vec<_> = std::iter::from_fn(|| bench.api.crowd().may_wait()).collect();
+    let waits: Vec<_> = ["agent", "other", "dana", "auditor"]
+        .into_iter()
+        .flat_map(|token| std::iter::from_fn(|| bench.api.crowd().may_wait(&token.into()).ok()))
+        .collect();
     assert_eq!(bench.get(&path, "agent").await.code(), "overloaded");
     assert_eq!(bench.get(&path, "other").await.code(), "not_found");
     drop(waits);

@@ -25,11 +25,18 @@ pub async fn handle(State(api): State<Api>, agent: Agent, mut members: Members) 
     let requester = members.name("requester")?;
     let priority = members.whole("priority", -PRIORITY, PRIORITY)?.unwrap_or(0);
     members.finish()?;
-    let permitted = agent.pieces.as_ref().is_none_or(|pieces| pieces.contains(&piece));
+    // Before anybody is told whether there is such a piece.
+    if agent
+        .pieces
+        .as_ref()
+        .is_some_and(|pieces| !pieces.contains(&piece))
+    {
+        return Err(Problem::new(Code::PieceNotPermitted)
+            .because("the token's `pieces` in the configuration lists what it may submit"));
+    }
     let desk = api.desk().ok_or_else(|| Problem::new(Code::NotInstalled))?;
     let movement = desk
         .entrance(&piece)
-        .filter(|_| permitted)
         .ok_or_else(|| Problem::new(Code::UnknownPiece))?;
     let gatekeeper = api.gatekeeper();
     let caller = agent.caller;
