@@ -152,8 +152,20 @@ impl Server {
         let _ = state.wait_for(|state| !matches!(state, State::Starting)).await;
     }
 
-    /// Asks for the tools anew, for as long as that may take. A server that is not there names them when it is back.
+    /// Waits a while for a server that is not there.
+    pub async fn present(&self) {
+        // Whoever needs it finds out whether it came.
+        let _ = self.ready(Instant::now() + self.limits.absence, None).await;
+    }
+
+    /// Asks for the tools anew, for as long as that may take. A server that is not there, or that is lost over the question,
+    /// names them when it is back, for which a while is waited.
     pub async fn refresh(&self) {
+        self.list_anew().await;
+        self.present().await;
+    }
+
+    async fn list_anew(&self) {
         let before = match &*self.state.borrow() {
             State::Ready(ready) => (ready.connection, ready.lists),
             State::Starting | State::Down(_) => return,

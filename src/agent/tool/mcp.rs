@@ -118,6 +118,10 @@ impl McpTools {
     pub(super) async fn refresh(&self) {
         self.server.refresh().await;
     }
+
+    pub(super) async fn present(&self) {
+        self.server.present().await;
+    }
 }
 
 /// Whether one of the patterns (names, or their beginning with `*` behind it) may mean a tool of this server.
