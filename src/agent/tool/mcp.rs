@@ -124,6 +124,13 @@ impl McpTools {
     }
 }
 
+impl Drop for McpTools {
+    /// The runs that could call the server have ended.
+    fn drop(&mut self) {
+        self.server.release();
+    }
+}
+
 /// Whether one of the patterns (names, or their beginning with `*` behind it) may mean a tool of this server.
 pub fn may_mean(patterns: &[String], server: &str) -> bool {
     let of_server = full_name(server, "");
