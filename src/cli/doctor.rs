@@ -167,6 +167,7 @@ async fn ask_servers(config: &Config) -> Vec<Finding> {
         let server = Arc::new(server);
         tasks.spawn(Arc::clone(&server).keep(tasks.clone()));
         server.settled().await;
+        server.release();
         let looked = match server.health() {
             Health::Ready {
                 server,

@@ -130,6 +130,7 @@ impl Kept {
 
 impl Drop for Kept {
     fn drop(&mut self) {
+        self.server.release();
         self.tasks.ask_to_stop();
     }
 }

@@ -5,6 +5,7 @@
 //! was refused that way was certainly not carried out.
 
 use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
@@ -48,6 +49,8 @@ struct Shared {
     session: Mutex<HeaderMap>,
     say: mpsc::Sender<Incoming>,
     tasks: Tasks,
+    /// How many messages are on their way to the server.
+    waiting: AtomicUsize,
     /// Cancelled at the end, by whoever sees it first.
     over: CancellationToken,
     why: Arc<OnceLock<String>>,
@@ -71,6 +74,7 @@ impl Http {
             session: Mutex::default(),
             say,
             tasks: tasks.clone(),
+            waiting: AtomicUsize::new(0),
             over: closed.child_token(),
             why: Arc::clone(why),
         });
@@ -99,7 +103,12 @@ impl Transport<RoleClient> for Http {
 
     fn send(&mut self, message: Outgoing) -> impl Future<Output = Result<(), NotSent>> + Send + 'static {
         let shared = Arc::clone(&self.shared);
-        async move { shared.post(message).await }
+        async move {
+            shared.waiting.fetch_add(1, Ordering::SeqCst);
+            let sent = Arc::clone(&shared).post(message).await;
+            shared.waiting.fetch_sub(1, Ordering::SeqCst);
+            sent
+        }
     }
 
     async fn receive(&mut self) -> Option<Incoming> {
@@ -195,9 +204,7 @@ impl Shared {
                 let never_left = error.is_connect() || error.is_builder();
                 if never_left {
                     refuse(asked.parcel.as_ref());
-                    if asked.opens {
-                        self.end("it could not be reached");
-                    }
+                    self.end("it could not be reached");
                 }
                 return Err(NotSent::Closed);
             }
@@ -313,6 +320,9 @@ impl Shared {
             if let Some(revision) = revision.and_then(|revision| HeaderValue::try_from(revision).ok()) {
                 self.session().insert(REVISION, revision);
             }
+        }
+        if wire::wants_something(&message) && self.waiting.load(Ordering::SeqCst) > wire::MOST_WAITING {
+            return self.end(wire::GREEDY);
         }
         // Nobody listens any more when the transport is gone.
         let _ = self.say.send(message).await;

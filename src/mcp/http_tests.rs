@@ -208,12 +208,20 @@ async fn a_forgotten_session_is_opened_anew() {
     assert_eq!(kept.call("pay", "{}").await, Called::Done("paid".to_owned()));
     place.sessions.fetch_add(1, Ordering::SeqCst);
     assert_eq!(kept.call("pay", "{}").await, Called::Done("paid".to_owned()));
+    // The same when the loss is found by asking for the tools.
+    place.sessions.fetch_add(1, Ordering::SeqCst);
+    kept.server.refresh().await;
+    assert!(
+        matches!(kept.server.health(), Health::Ready { .. }),
+        "back again when the question ends"
+    );
+    assert_eq!(kept.call("pay", "{}").await, Called::Done("paid".to_owned()));
     let calls = place.calls.lock().unwrap();
     let sessions: Vec<&str> = calls
         .iter()
         .map(|(headers, _)| headers["mcp-session-id"].to_str().unwrap())
         .collect();
-    assert_eq!(sessions, ["session-0", "session-1"]);
+    assert_eq!(sessions, ["session-0", "session-1", "session-2"]);
 }
 
 #[tokio::test]

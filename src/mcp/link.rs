@@ -184,7 +184,8 @@ impl Link {
         let info = self.service.peer().peer_info();
         let named = info.as_deref().and_then(|info| {
             let server = info.server_info.as_ref()?;
-            Some(format!("{} {}", shown(&server.name), shown(&server.version)))
+            let words = format!("{} {}", shown(&server.name), shown(&server.version));
+            Some(words.trim().to_owned())
         });
         let revision = info.map(|info| shown(&info.protocol_version.to_string()));
         format!(

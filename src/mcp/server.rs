@@ -7,6 +7,7 @@ use std::time::Duration;
 use metrics::{counter, gauge, histogram};
 use tokio::sync::{Notify, watch};
 use tokio::time::{Instant, sleep, sleep_until, timeout, timeout_at};
+use tokio_util::sync::CancellationToken;
 use tracing::{info, warn};
 
 use super::call::{Called, Parcel};
@@ -26,6 +27,8 @@ pub struct Limits {
     pub absence: Duration,
     /// The end of a process between TERM and KILL.
     pub grace: Duration,
+    /// How long the runs that may call it have to end when the server stops.
+    pub linger: Duration,
     /// The pause after the second failure in a row; it doubles from there.
     pub first_pause: Duration,
     /// The longest pause.
@@ -42,7 +45,8 @@ impl Default for Limits {
             handshake: Duration::from_secs(30),
             list: Duration::from_secs(10),
             absence: Duration::from_secs(20),
-            grace: Duration::from_secs(2),
+            grace: Duration::from_secs(1),
+            linger: Duration::from_secs(7),
             first_pause: Duration::from_millis(500),
             longest_pause: Duration::from_secs(30),
             steady: Duration::from_secs(10),
@@ -76,6 +80,19 @@ enum State {
     Down(Arc<str>),
 }
 
+/// The end of the server's own life.
+type Over<'a> = std::pin::Pin<&'a mut (dyn Future<Output = ()> + Send)>;
+
+/// How a connection ended.
+enum End {
+    /// The server stops.
+    Over,
+    /// We gave it up, for this reason.
+    Ours(String),
+    /// It was lost.
+    Theirs,
+}
+
 struct Ready {
     line: Line,
     offer: Arc<Offer>,
@@ -98,6 +115,8 @@ pub struct Server {
     suspect: Notify,
     /// Somebody waits for the server: a pause ends early.
     missed: Notify,
+    /// Nobody calls it any more.
+    released: CancellationToken,
 }
 
 impl Server {
@@ -111,7 +130,19 @@ impl Server {
             wanted: Notify::new(),
             suspect: Notify::new(),
             missed: Notify::new(),
+            released: CancellationToken::new(),
         }
+    }
+
+    /// Says that nobody calls it any more, so that a stop need not wait for calls.
+    pub fn release(&self) {
+        self.released.cancel();
+    }
+
+    /// Resolves when the server stops and the runs that may call this one have ended.
+    async fn over(&self, tasks: &Tasks) {
+        tasks.stopping().await;
+        let _ = timeout(self.limits.linger, self.released.cancelled()).await;
     }
 
     /// Its name in the configuration.
@@ -152,8 +183,20 @@ impl Server {
         let _ = state.wait_for(|state| !matches!(state, State::Starting)).await;
     }
 
-    /// Asks for the tools anew, for as long as that may take. A server that is not there names them when it is back.
+    /// Waits a while for a server that is not there.
+    pub async fn present(&self) {
+        // Whoever needs it finds out whether it came.
+        let _ = self.ready(Instant::now() + self.limits.absence, None).await;
+    }
+
+    /// Asks for the tools anew, for as long as that may take. A server that is not there, or that is lost over the question,
+    /// names them when it is back, for which a while is waited.
     pub async fn refresh(&self) {
+        self.list_anew().await;
+        self.present().await;
+    }
+
+    async fn list_anew(&self) {
         let before = match &*self.state.borrow() {
             State::Ready(ready) => (ready.connection, ready.lists),
             State::Starting | State::Down(_) => return,
@@ -235,16 +278,14 @@ impl Server {
     pub async fn keep(self: Arc<Self>, tasks: Tasks) {
         let mut failures = 0_u32;
         let mut connection = 0;
-        while !tasks.is_stopping() {
+        let over = std::pin::pin!(self.over(&tasks));
+        let mut over: Over<'_> = over;
+        loop {
             connection += 1;
             let began = Instant::now();
-            let why = tokio::select! {
-                why = self.connection(connection, &tasks) => why,
-                () = tasks.stopping() => "the server stops".to_owned(),
-            };
-            if tasks.is_stopping() {
+            let Some(why) = self.connection(connection, &tasks, &mut over).await else {
                 break;
-            }
+            };
             failures = if began.elapsed() >= self.limits.steady {
                 1
             } else {
@@ -256,7 +297,7 @@ impl Server {
                 tokio::select! {
                     () = sleep(pause) => {}
                     () = self.hurried(pause) => {}
-                    () = tasks.stopping() => {}
+                    () = over.as_mut() => break,
                 }
             }
         }
@@ -286,8 +327,8 @@ impl Server {
         self.state.send_replace(State::Down(why.into()));
     }
 
-    /// One connection from start to end; says why it ended.
-    async fn connection(&self, number: u64, tasks: &Tasks) -> String {
+    /// One connection from start to end; says why it ended, unless it was `over`.
+    async fn connection(&self, number: u64, tasks: &Tasks, over: &mut Over<'_>) -> Option<String> {
         let means = Means {
             reach: &self.config.reach,
             http: &self.http,
@@ -295,30 +336,38 @@ impl Server {
             limit: self.limits.handshake,
             grace: self.limits.grace,
         };
-        let mut link = match Link::open(&means).await {
-            Ok(link) => link,
-            Err(fault) => return fault.to_string(),
+        let opened = tokio::select! {
+            opened = Link::open(&means) => opened,
+            () = over.as_mut() => return None,
         };
-        let why = self.serve(&mut link, number, tasks).await;
+        let mut link = match opened {
+            Ok(link) => link,
+            Err(fault) => return Some(fault.to_string()),
+        };
+        let end = self.serve(&mut link, number, over).await;
         let last_words = link.end(self.limits.grace).await;
-        why.unwrap_or(last_words)
+        match end {
+            End::Over => None,
+            End::Ours(why) => Some(why),
+            End::Theirs => Some(last_words),
+        }
     }
 
-    /// Lists and listens until the connection ends; says why, when we ended it.
-    async fn serve(&self, link: &mut Link, number: u64, tasks: &Tasks) -> Option<String> {
+    /// Lists and listens until the connection ends.
+    async fn serve(&self, link: &mut Link, number: u64, over: &mut Over<'_>) -> End {
         let mut lists = 0;
         loop {
             let listed = tokio::select! {
                 listed = link.tools(&self.config.name, self.limits.list) => listed,
-                () = tasks.stopping() => return None,
+                () = over.as_mut() => return End::Over,
             };
             match listed {
                 Ok(offer) => {
                     lists += 1;
                     self.publish(link, offer, number, lists);
                 }
-                Err(super::link::Fault::Ended(_)) => return None,
-                Err(fault) => return Some(fault.to_string()),
+                Err(super::link::Fault::Ended(_)) => return End::Theirs,
+                Err(fault) => return End::Ours(fault.to_string()),
             }
             let (changed, breath) = (link.changed(), Instant::now() + self.limits.breath);
             let told = async {
@@ -326,14 +375,14 @@ impl Server {
                 sleep_until(breath).await;
             };
             let alive = tokio::select! {
-                () = link.ended() => return None,
-                () = tasks.stopping() => return None,
+                () = link.ended() => return End::Theirs,
+                () = over.as_mut() => return End::Over,
                 () = self.wanted.notified() => true,
                 () = told => true,
                 () = self.suspect.notified() => false,
             };
             if !alive && !link.is_alive(self.limits.list).await {
-                return Some("it does not answer any more".to_owned());
+                return End::Ours("it does not answer any more".to_owned());
             }
         }
     }

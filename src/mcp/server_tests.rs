@@ -246,7 +246,18 @@ async fn a_stop_ends_the_process() {
     let Called::Done(pid) = kept.call("pid", "{}").await else {
         panic!("a pid")
     };
+    let began = Instant::now();
     kept.tasks.ask_to_stop();
+    assert_eq!(
+        kept.call("pay", "{}").await,
+        done("paid"),
+        "a run that has not ended may still call"
+    );
+    kept.server.release();
     assert!(kept.tasks.drain(LONG).await);
+    assert!(
+        began.elapsed() < Duration::from_secs(6),
+        "nobody waits for a call that nobody makes"
+    );
     assert!(!std::path::Path::new(&format!("/proc/{pid}")).exists());
 }

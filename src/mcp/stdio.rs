@@ -25,8 +25,6 @@ const LINGER: Duration = Duration::from_secs(8);
 const LAST_WORDS: Duration = Duration::from_millis(200);
 /// The most lines in a row that are no message.
 const MOST_NOISE: u32 = 1_000;
-/// The most messages that wait to be written while the server asks for more.
-const MOST_WAITING: usize = 64;
 
 /// The process, for whoever ends it.
 pub(super) struct Process {
@@ -158,8 +156,8 @@ impl Transport<RoleClient> for Stdio {
                 continue;
             };
             self.noise = 0;
-            if wire::wants_something(&message) && self.waiting.load(Ordering::SeqCst) > MOST_WAITING {
-                return self.give_up("it asks for more and more and reads no answer");
+            if wire::wants_something(&message) && self.waiting.load(Ordering::SeqCst) > wire::MOST_WAITING {
+                return self.give_up(wire::GREEDY);
             }
             return Some(message);
         }

@@ -2,9 +2,7 @@
 //! is stored, never through the SDK's numbers.
 
 use rmcp::RoleClient;
-use rmcp::model::{
-    ClientRequest, JsonRpcMessage, JsonRpcRequest, NumberOrString, RequestMetaObject, ServerRequest,
-};
+use rmcp::model::{ClientRequest, JsonRpcMessage, JsonRpcRequest, NumberOrString, RequestMetaObject};
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use serde::Serialize;
 use serde_json::value::RawValue;
@@ -100,7 +98,12 @@ pub(super) fn read(text: &[u8]) -> Option<Incoming> {
     serde_json::from_slice(text).ok()
 }
 
-/// Whether the server wants an answer to more than a ping.
-pub(super) fn wants_something(message: &Incoming) -> bool {
-    matches!(message, JsonRpcMessage::Request(request) if !matches!(request.request, ServerRequest::PingRequest(_)))
+/// Whether the server wants an answer.
+pub(super) const fn wants_something(message: &Incoming) -> bool {
+    matches!(message, JsonRpcMessage::Request(_))
 }
+
+/// The most messages that wait to be taken while the server asks for more.
+pub(super) const MOST_WAITING: usize = 64;
+/// Why a server that does so is given up.
+pub(super) const GREEDY: &str = "it asks for more and more and takes no answer";

@@ -52,6 +52,7 @@ impl Session<'_> {
         self.tell_mcp(EventKind::McpCallStart, &call.tool);
         let mut shown = None;
         let mut done = None;
+        self.runner.toolbox.present(&call.tool).await;
         self.shelf = self.runner.toolbox.shelf();
         let tool = self.shelf.get(&call.tool).cloned();
         let carried = match (args, tool) {

@@ -118,6 +118,17 @@ impl McpTools {
     pub(super) async fn refresh(&self) {
         self.server.refresh().await;
     }
+
+    pub(super) async fn present(&self) {
+        self.server.present().await;
+    }
+}
+
+impl Drop for McpTools {
+    /// The runs that could call the server have ended.
+    fn drop(&mut self) {
+        self.server.release();
+    }
 }
 
 /// Whether one of the patterns (names, or their beginning with `*` behind it) may mean a tool of this server.

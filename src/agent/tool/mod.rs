@@ -127,9 +127,20 @@ impl Toolbox {
 
     /// Asks the server of a tool what the tool is now; nothing for one that has no server.
     pub async fn refresh(&self, tool: &str) {
-        if let Some(server) = self.servers.iter().find(|server| server.brings(tool)) {
+        if let Some(server) = self.server(tool) {
             server.refresh().await;
         }
+    }
+
+    /// Waits a while for the server of a tool, when it is not there.
+    pub async fn present(&self, tool: &str) {
+        if let Some(server) = self.server(tool) {
+            server.present().await;
+        }
+    }
+
+    fn server(&self, tool: &str) -> Option<&mcp::McpTools> {
+        self.servers.iter().find(|server| server.brings(tool))
     }
 
     /// A box of scripted tools: name, whether it needs a person, whether it is idempotent, what it does.

@@ -1,6 +1,8 @@
 //! Tools of an MCP server behind the gate: a real server process that writes down every call. What people approved is what it
 //! gets, once; what changed under way is not called; what it left unanswered is asked of a person.
 
+use std::time::Duration;
+
 use serde_json::{Value, json};
 
 use crate::support::fake_model::{FakeModel, Turn};
@@ -24,7 +26,9 @@ movements:
 
 async fn plan(storage: Storage, script: Vec<Turn>) -> (FakeModel, Plan) {
     let model = FakeModel::start().await;
-    model.script("", script);
+    if !script.is_empty() {
+        model.script("", script);
+    }
     let sections = format!(
         "    - {{ name: free, tools: [mcp__till__echo], effect: allow }}\n    - {{ name: till, tools: [\"mcp__till__*\"], \
          effect: confirm }}\njob: {{ workers: 2, lease: 5s }}\nagent:\n  model: {{ base_url: \"{}\", model: any, api_key: \
@@ -143,15 +147,22 @@ async fn an_approved_call_arrives_once_as_it_was_approved(storage: Storage) {
 
 async fn killed_while_it_waits_it_is_called_once(storage: Storage) {
     let script = vec![
-        Turn::call("mcp__till__pay", json!({"amount": 60_000})),
+        Turn::call(
+            "mcp__till__pay",
+            json!({"amount": 60_000, "payee": "canary-of-the-argument"}),
+        ),
         complete(),
     ];
     let (_model, plan) = plan(storage, script).await;
     let world = plan.without_server().await;
+    // What the library that speaks the protocol would say of its messages is never written down.
     let mut program = Program::start(
         world.place.clone(),
         &world.config,
-        &[("PATH", "/usr/local/bin:/usr/bin:/bin")],
+        &[
+            ("PATH", "/usr/local/bin:/usr/bin:/bin"),
+            ("GATEPOST_LOG", "gatepost=debug,rmcp=trace"),
+        ],
     )
     .await;
     let job = submit(&world).await;
@@ -162,6 +173,16 @@ async fn killed_while_it_waits_it_is_called_once(storage: Storage) {
     approve(&world, &request).await;
     until_job(&world, &job, "the end", |job| job["status"] == "completed").await;
     assert_eq!(calls(&world, "pay").len(), 1);
+    let began = std::time::Instant::now();
+    assert!(program.terminate().await.success());
+    assert!(
+        began.elapsed() < Duration::from_secs(6),
+        "a stop waits for no call that nobody makes"
+    );
+    let output = program.output();
+    assert!(output.contains("an MCP server named its tools"), "{output}");
+    assert!(!output.contains("canary-of-the-argument"), "{output}");
+    program.restart().await;
     world.verify().await;
 }
 
@@ -229,4 +250,35 @@ async fn a_server_that_is_down_holds_up_nothing_else() {
     assert!(!asked["tools"].to_string().contains("mcp__till__"), "{asked}");
     let told = asked["messages"].to_string();
     assert!(told.contains("their tools are missing: till"), "{told}");
+}
+
+/// RH-405: a sub-task reaches the tool of a server through the same gate as any other run.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_sub_task_asks_as_everybody_does() {
+    let (model, plan) = plan(Storage::Sqlite, Vec::new()).await;
+    let pay = Turn::call("mcp__till__pay", json!({"amount": 7}));
+    model.script("for the child", vec![pay, complete()]);
+    let spawn = json!({"piece": "till", "input": "for the child"});
+    let parent = [
+        Turn::call("spawn_subtask", spawn),
+        Turn::call("wait_subtasks", json!({})),
+        complete(),
+    ];
+    model.script("", parent.into());
+    let world = plan.start().await;
+    let parent = submit(&world).await;
+    let request = world
+        .until("the question of the child", async || {
+            let (_, list) = world
+                .api("dana-cli")
+                .get("/api/confirmations?status=pending")
+                .await;
+            list["items"][0]["id"].as_str().map(str::to_owned)
+        })
+        .await;
+    assert!(calls(&world, "pay").is_empty(), "nothing before the click");
+    assert_eq!(world.request(&request).await["tool_name"], "mcp__till__pay");
+    approve(&world, &request).await;
+    until_job(&world, &parent, "the end", |job| job["status"] == "completed").await;
+    assert_eq!(calls(&world, "pay").len(), 1);
 }
