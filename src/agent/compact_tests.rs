@@ -6,8 +6,8 @@ use serde_json::json;
 
 use super::compact::{compact, estimate};
 use super::engine::Limits;
+use super::fixture::{call, calls, complete};
 use super::memory::{Entry, Past};
-use super::runner_tests::{call, calls, complete};
 use super::stage::Stage;
 use crate::job::JobStatus;
 

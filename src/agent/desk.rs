@@ -6,7 +6,7 @@ use std::sync::Arc;
 use super::memory::{self, Call, Memory};
 use super::piece::Pieces;
 use crate::job::Job;
-use crate::job::answer::Hear;
+use crate::job::answer::{Hear, Question};
 use crate::job::view::{Activity, CallView};
 
 /// See the module. Clones share it.
@@ -59,7 +59,7 @@ impl Desk {
     }
 
     /// What a parked run asks: the question to its user, or which call has an unknown outcome.
-    pub fn question(&self, job: &Job) -> Option<String> {
+    pub fn question(&self, job: &Job) -> Option<Question> {
         Memory::read(&job.memory, &job.input).ok()?.question()
     }
 }

@@ -290,12 +290,14 @@ fn resume(memory: &mut Memory, setting: &Setting<'_>) {
 
 fn lose(memory: &mut Memory, at: usize) {
     if let Some(CallState::Running { permit, request }) = memory.call(at).map(|call| call.state.clone()) {
+        let number = memory.put_question();
         memory.set(
             at,
             CallState::Unsure {
                 permit,
                 request,
                 happened: None,
+                number,
             },
         );
     }
@@ -368,7 +370,15 @@ fn steer(memory: &mut Memory, at: usize, tool: Control, setting: &Setting<'_>) -
         }
         Steer::Ask { wait, question } => {
             memory.questions = memory.questions.saturating_add(1);
-            memory.set(at, CallState::Asking { question, wait });
+            let number = memory.put_question();
+            memory.set(
+                at,
+                CallState::Asking {
+                    question,
+                    wait,
+                    number,
+                },
+            );
             None
         }
         Steer::Enter { movement } => Some(enter(memory, at, movement, "", setting)),
@@ -476,6 +486,7 @@ fn next(memory: &mut Memory, setting: &Setting<'_>) -> Effect {
                 permit,
                 request,
                 happened: Some(false),
+                ..
             }) => {
                 memory.set(at, CallState::Running { permit, request });
                 Effect::Send { at }

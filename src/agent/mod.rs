@@ -29,13 +29,21 @@ pub use runner::Runner;
 pub use tool::Toolbox;
 
 #[cfg(test)]
+mod answer_tests;
+#[cfg(test)]
 mod compact_tests;
+#[cfg(test)]
+mod crash_tests;
+#[cfg(test)]
+mod fixture;
 #[cfg(test)]
 mod movement_tests;
 #[cfg(test)]
 mod observed_tests;
 #[cfg(test)]
 mod outside_tests;
+#[cfg(test)]
+mod queue_tests;
 #[cfg(test)]
 mod runner_tests;
 #[cfg(test)]

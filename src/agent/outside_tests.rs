@@ -1,5 +1,5 @@
 //! Pieces and the model client: what is read from files and endpoints that nobody here wrote. (The engine itself is driven by
-//! `runner_tests`, crashes included; here only what a run cannot reach.)
+//! `runner_tests` and `crash_tests`; here only what a run cannot reach.)
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex};
@@ -20,7 +20,7 @@ use super::piece::{Piece, Pieces};
 use super::scene::{House, Scene};
 use crate::config::Secret;
 use crate::config::agent::ModelConfig;
-use crate::job::answer::{NoQuestion, Reply as Heard};
+use crate::job::answer::{NotHeard, Reply as Answer};
 use crate::job::fixture::Folder;
 use crate::lifecycle::Tasks;
 
@@ -181,7 +181,7 @@ proptest! {
     #[test]
     fn no_text_of_a_memory_panics(text in any::<String>()) {
         let _ = Memory::read(&text, "in");
-        prop_assert_eq!(hear(&text, &Heard::Words("x".to_owned())), Err(NoQuestion));
+        prop_assert_eq!(hear(&text, &Answer::Words("x".to_owned()), None), Err(NotHeard::NoQuestion));
     }
 
     /// Whatever a model answers, a memory that was stepped can be written and read, and an effect comes of it.

@@ -9,11 +9,11 @@ use serde_json::Value;
 
 use super::desk::Desk;
 use super::engine::Limits;
+use super::fixture::{Ledger, gatekeeper, toolbox};
 use super::memory::{Entry, Memory, Past};
 use super::model::{Model, ModelError, Question, Reply};
 use super::piece::{Piece, Pieces};
 use super::runner::{HookSets, Runner};
-use super::runner_tests::{Ledger, gatekeeper, toolbox};
 use crate::audit::Opening;
 use crate::confirmation::Status;
 use crate::confirmation::decide::Surface;
@@ -221,12 +221,22 @@ impl Stage {
             .unwrap();
     }
 
+    /// Answers the question that is open at this moment.
     pub(super) async fn answer(&self, by: By, id: &JobId, text: &str) -> Answered {
+        let open = self
+            .desk
+            .question(&self.world.job(id))
+            .map(|question| question.id);
+        self.answer_to(open.as_deref(), by, id, text).await
+    }
+
+    pub(super) async fn answer_to(&self, question: Option<&str>, by: By, id: &JobId, text: &str) -> Answered {
         let answer = Answer {
             job: id.clone(),
             org: org(),
             by,
             answer: Opening::new(text, &*self.world.ids),
+            question: question.map(str::to_owned),
             hear: self.desk.hear(),
             confirmations: self.world.job(id).confirmations,
             roll: roll(),

@@ -6,7 +6,7 @@ use std::time::Duration;
 use gatepost_channel::Decision;
 use proptest::prelude::*;
 
-use super::answer::{Answer, Answered, NoQuestion, Reply};
+use super::answer::{Answer, Answered, Heard, NotHeard, Question, Reply};
 use super::begin_call::{BeginCall, NotBegun, Right};
 use super::cancel::{By, Cancel, Cancelled};
 use super::claim::{Agent, Claim, MAX_ATTEMPTS};
@@ -84,6 +84,23 @@ fn cancel(world: &World, id: &JobId) -> Cancel {
     }
 }
 
+/// Memories of these tests hold one question; what they are about names the request, where there is one.
+fn hear(memory: &str, reply: &Reply, _: Option<&str>) -> Result<Heard, NotHeard> {
+    let request = memory
+        .strip_prefix("{\"parked\":1}")
+        .ok_or(NotHeard::NoQuestion)?;
+    let memory = match reply {
+        Reply::Words(words) => format!("heard {words}"),
+        Reply::Outcome { done } => format!("done {done}"),
+    };
+    let question = Question {
+        id: "q1".to_owned(),
+        text: String::new(),
+        request: ConfirmationId::parse(request.trim()).ok(),
+    };
+    Ok(Heard { memory, question })
+}
+
 fn answer(world: &World, id: &JobId, by: By, text: &str) -> Answer {
     Answer {
         job: id.clone(),
@@ -92,11 +109,8 @@ fn answer(world: &World, id: &JobId, by: By, text: &str) -> Answer {
         answer: Opening::new(text, &*world.ids),
         confirmations: world.job(id).confirmations,
         roll: roll(),
-        hear: |memory, reply| match (memory, reply) {
-            ("{\"parked\":1}", Reply::Words(words)) => Ok(format!("heard {words}")),
-            ("{\"parked\":1}", Reply::Outcome { done }) => Ok(format!("done {done}")),
-            _ => Err(NoQuestion),
-        },
+        question: None,
+        hear,
     }
 }
 
@@ -474,7 +488,10 @@ fn only_who_may_approve_a_call_sends_it_again() {
             world.tamper_request(&request, |row| row.asked.persons = vec![dana()]);
         }
         let parking = Park {
-            remembered: remembered("{\"parked\":1}", std::slice::from_ref(&request)),
+            remembered: remembered(
+                &format!("{{\"parked\":1}} {request}"),
+                std::slice::from_ref(&request),
+            ),
             ..park_for(&hold, WaitReason::OutcomeUnknown)
         };
         assert_eq!(world.run(&parking), Ok(Parked::Waiting));

@@ -56,6 +56,9 @@ pub struct JobView {
     /// What it asks its user; filled by the agent room, which reads memories.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub question: Option<String>,
+    /// The id of that question, to be sent with its answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub question_id: Option<String>,
     /// What goes on in it; filled by the agent room, for one job at a time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub activity: Option<Activity>,
@@ -92,6 +95,7 @@ impl From<&Job> for JobView {
             status: job.state.status().as_str(),
             wait_reason: job.state.wait_reason().map(super::WaitReason::as_str),
             question: None,
+            question_id: None,
             activity: None,
             movement: job.movement.clone(),
             resume_movement: job.state.resume_movement().map(str::to_owned),

@@ -435,7 +435,7 @@ impl<'r> Session<'r> {
                 let LeadsTo::People(reason) = sentinel.leads_to() else {
                     return Ok(Then::Rest(Ran::Failed("the run waits for nobody".to_owned())));
                 };
-                let asks = self.memory.question();
+                let asks = self.memory.question().map(|question| question.text);
                 self.park(Until::Answered(reason), None, asks).await
             }
             Effect::Enter { movement } => self.enter(movement).await,

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::Desk;
 use crate::http::fixture::Bench;
 use crate::job::Job;
-use crate::job::answer::{Hear, NoQuestion, Reply};
+use crate::job::answer::{Hear, NotHeard, Question};
 use crate::job::view::Activity;
 
 /// A desk with one piece.
@@ -17,10 +17,10 @@ impl Desk for OnePiece {
     }
 
     fn hear(&self) -> Hear {
-        |memory: &str, _: &Reply| -> Result<String, NoQuestion> { Ok(memory.to_owned()) }
+        |_, _, _| Err(NotHeard::NoQuestion)
     }
 
-    fn question(&self, _: &Job) -> Option<String> {
+    fn question(&self, _: &Job) -> Option<Question> {
         None
     }
 
