@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::desk::Desk;
-use super::engine::Limits;
+use super::limits::Limits;
 use super::model::client::{BadModel, ModelClient, Patience};
 use super::piece::Pieces;
 use super::runner::{HookSets, Runner};
@@ -88,9 +88,9 @@ impl Agents {
                 let hooks = hooks((block, general), &pieces, outside)?;
                 let limits = Limits {
                     context: usize::try_from(model.context).unwrap_or(usize::MAX),
-                    ..Limits::default()
+                    ..Limits::from(&config.limits)
                 };
-                let model = ModelClient::new(model, http.clone(), Patience::default())?;
+                let model = ModelClient::new(model, http.clone(), Patience::of(model.retries))?;
                 let runner = Runner::new(
                     gatekeeper.clone(),
                     Arc::new(model),

@@ -7,8 +7,8 @@ use gatepost_channel::Decision;
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::engine::Limits;
 use super::fixture::{Lab, call, calls, complete, operator};
+use super::limits::Limits;
 use super::memory::CallState;
 use super::model::Reply;
 use crate::ids::{JobId, PermitId};

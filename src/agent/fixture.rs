@@ -10,10 +10,10 @@ use gatepost_channel::Decision;
 use serde_json::{Value, json};
 
 use super::desk::Desk;
-use super::engine::Limits;
+use super::limits::{Limits, OwnLimits};
 use super::memory::{Entry, Memory, Past};
 use super::model::{Model, ModelError, Question, RawCall, Reply, Usage};
-use super::piece::{Movement, Piece, Pieces};
+use super::piece::{Allowed, Movement, Piece, Pieces};
 use super::runner::Runner;
 use super::tool::{Carried, Scripted, Toolbox};
 use crate::audit::Opening;
@@ -166,11 +166,12 @@ pub(super) fn piece() -> Piece {
         max_movements: 10,
         hooks: None,
         pieces: Some(BTreeSet::new()),
+        limits: OwnLimits::default(),
         movements: vec![Movement {
             name: "start".to_owned(),
             instruction: "Pay what is due.".to_owned(),
             persona: None,
-            allowed_tools: vec!["t_*".to_owned()],
+            allowed_tools: Allowed::of(&["t_*".to_owned()]),
             rules: Vec::new(),
             default_next: None,
             max_revisits: None,
@@ -242,6 +243,7 @@ pub(super) fn toolbox(ledger: &Ledger) -> Toolbox {
         ledger.tool("t_vanish", true, false, 1),
         ledger.tool("t_vanish_again", true, true, 1),
         ledger.tool("t_lost", true, false, usize::MAX),
+        ledger.tool("t_free_lost", false, false, usize::MAX),
         ledger.tool("hidden", false, false, 0),
     ])
 }

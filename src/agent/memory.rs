@@ -36,6 +36,9 @@ pub struct Memory {
     pub replies: u32,
     /// Replies since the last one that could be acted upon.
     pub idle: u32,
+    /// Replies in a row of which every call was refused as it stands.
+    #[serde(default)]
+    pub mistakes: u32,
     /// Requests that people were asked about.
     pub cards: u32,
     /// Questions that the user was asked.
@@ -231,6 +234,7 @@ impl Memory {
             turn: None,
             replies: 0,
             idle: 0,
+            mistakes: 0,
             cards: 0,
             questions: 0,
             rejected: Vec::new(),

@@ -3,8 +3,8 @@
 use gatepost_channel::Decision;
 use serde_json::json;
 
-use super::engine::Limits;
 use super::fixture::{call, calls, complete, operator};
+use super::limits::Limits;
 use super::sentinel::{LeadsTo, Sentinel};
 use super::stage::Stage;
 use crate::job::answer::Answered;

@@ -8,8 +8,8 @@ use async_trait::async_trait;
 use gatepost_channel::Decision;
 use serde_json::json;
 
-use super::engine::Limits;
 use super::fixture::{Lab, Ledger, Script, call, calls, complete, gatekeeper, piece, submit, toolbox};
+use super::limits::Limits;
 use super::model::{Model, ModelError, Question, Reply};
 use super::piece::Pieces;
 use super::runner::Runner;

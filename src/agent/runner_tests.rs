@@ -6,10 +6,10 @@ use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use gatepost_channel::Decision;
-use serde_json::json;
+use serde_json::{Value, json};
 
-use super::engine::Limits;
 use super::fixture::{Lab, call, calls, complete, operator, words};
+use super::limits::Limits;
 use super::memory::Entry;
 use super::model::{RawCall, Reply};
 use crate::confirmation::OutcomeStatus;
@@ -546,4 +546,21 @@ async fn a_job_that_cannot_be_run_ends_with_an_error() {
         lab.work().await;
         assert_eq!(lab.world.job(&id).state.status(), JobStatus::Error);
     }
+}
+
+/// A call that policy allowed and that got no answer is neither a success nor a failure, and the model is told so.
+#[tokio::test]
+async fn an_allowed_call_without_an_answer_is_on_record_as_unknown() {
+    let lab = Lab::new(vec![
+        calls(vec![call("t_free_lost", &json!({"n": 1}))]),
+        complete("success", ""),
+    ]);
+    let id = lab.submit().await;
+    lab.work().await;
+    assert_eq!(lab.ledger.all().len(), 1, "it is not sent again by itself");
+    assert_eq!(lab.results(&id)[0], "error: gone");
+    let events = lab.world.events();
+    let event = events.iter().find(|event| event.kind == "tool.executed").unwrap();
+    let data: Value = serde_json::from_str(&event.data).unwrap();
+    assert_eq!(data["status"], "unknown");
 }

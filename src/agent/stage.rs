@@ -8,8 +8,8 @@ use gatepost_channel::Decision;
 use serde_json::Value;
 
 use super::desk::Desk;
-use super::engine::Limits;
 use super::fixture::{Ledger, gatekeeper, toolbox};
+use super::limits::Limits;
 use super::memory::{Entry, Memory, Past};
 use super::model::{Model, ModelError, Question, Reply};
 use super::piece::{Piece, Pieces};

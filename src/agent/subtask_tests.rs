@@ -7,8 +7,8 @@ use std::time::Duration;
 use gatepost_channel::Decision;
 use serde_json::{Value, json};
 
-use super::engine::Limits;
 use super::fixture::{Ledger, call, calls, complete, gatekeeper, toolbox};
+use super::limits::Limits;
 use super::model::Reply;
 use super::piece::{Piece, Pieces};
 use super::runner::Runner;

@@ -22,6 +22,7 @@ pub mod duration;
 pub mod hook;
 pub mod http_tool;
 pub mod job;
+pub mod limits;
 pub mod mcp;
 mod nearest;
 pub mod node;

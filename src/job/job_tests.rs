@@ -185,6 +185,7 @@ fn an_expired_lease_is_reclaimed_and_the_old_worker_is_fenced_off() {
     let call = FinishCall {
         hold: old,
         ran: Ran::Allowed {
+            answered: true,
             tool: "pay".parse().unwrap(),
             permit: PermitId::fresh(&*world.ids),
         },

@@ -77,7 +77,7 @@ impl Session<'_> {
             join_twin: false,
         };
         let gatekeeper = &self.runner.gatekeeper;
-        if self.memory.cards >= self.runner.limits.cards
+        if self.memory.cards >= self.limits.cards
             && gatekeeper.foresee(&self.caller, &question) == Verdict::Confirm
         {
             self.note_refusal(at, DenyReason::DeniedByRule, "card_limit");

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use hook::Asked;
 
-use super::engine::{self, Effect, Event, Limits, Setting};
+use super::engine::{self, Effect, Event, Setting};
+use super::limits::Limits;
 use super::memory::Memory;
 use super::model::{Model, ModelError};
 use super::piece::{Movement, Piece, Pieces};
@@ -44,9 +45,6 @@ mod tell;
 
 #[cfg(test)]
 mod hook_tests;
-
-/// How often an idempotent call whose answer is lost is sent, at most, before an operator is asked.
-const SENDS: u32 = 3;
 
 /// See the module.
 pub struct Runner {
@@ -148,7 +146,7 @@ impl Runner {
             return;
         };
         for movement in &piece.movements {
-            self.toolbox.settled(&movement.allowed_tools).await;
+            self.toolbox.settled(&movement.allowed_tools.to_vec()).await;
         }
     }
 
@@ -255,6 +253,8 @@ struct Session<'r> {
     runner: &'r Runner,
     job: Job,
     hold: Hold,
+    /// What the run may spend: the house's limits with those of its piece.
+    limits: Limits,
     caller: Caller,
     piece: &'r Piece,
     movement: &'r Movement,
@@ -292,6 +292,7 @@ impl<'r> Session<'r> {
         Ok(Self {
             runner,
             hold: Hold::on(&job),
+            limits: runner.limits.with(&piece.limits),
             caller: Caller {
                 token: job.token.clone(),
                 org: job.org.clone(),
@@ -324,7 +325,7 @@ impl<'r> Session<'r> {
             toolbox: &self.shelf,
             pieces: &self.runner.pieces,
             submits: self.runner.submits.get(&self.job.token),
-            limits: self.runner.limits,
+            limits: self.limits,
         };
         Scene::set(house, self.piece, self.movement, &self.memory)
     }
@@ -334,7 +335,7 @@ impl<'r> Session<'r> {
         let (memory, effect) = {
             let scene = self.scene();
             let setting = Setting {
-                limits: self.runner.limits,
+                limits: self.limits,
                 scene: &scene,
             };
             engine::step(self.memory.clone(), event, &setting)

@@ -2,7 +2,7 @@
 
 use tracing::{info, warn};
 
-use super::{Halt, Record, SENDS, Session, Stored, Then, read};
+use super::{Halt, Record, Session, Stored, Then, read};
 use crate::agent::control::{Control, wanted};
 use crate::agent::engine::Event;
 use crate::agent::memory::CallState;
@@ -65,7 +65,11 @@ impl Session<'_> {
                     let send = async {
                         let mut carried = tool.carry_out(&text, &permit).await;
                         let mut sends = 1;
-                        while tool.idempotent && sends < SENDS && matches!(carried, Carried::Unknown(_)) {
+                        while tool.idempotent
+                            && sends < self.limits.sends
+                            && matches!(carried, Carried::Unknown(_))
+                        {
+                            tokio::time::sleep(self.limits.resend_pause * sends).await;
                             carried = tool.carry_out(&text, &permit).await;
                             sends += 1;
                         }
@@ -83,6 +87,7 @@ impl Session<'_> {
             },
         };
         info!(job = %self.job.id, call = %call.id, ok = matches!(carried, Carried::Done(_)), "a call was carried out");
+        let answered = !matches!(carried, Carried::Unknown(_));
         let (status, text) = match carried {
             Carried::Unknown(_) if request.is_some() => {
                 warn!(job = %self.job.id, call = %call.id, "an approved call was sent and not answered");
@@ -101,6 +106,13 @@ impl Session<'_> {
             OutcomeStatus::Failed => text.lines().next().unwrap_or_default(),
         };
         self.prepare_record(at, status, detail);
+        if let Some(Record {
+            ran: finish_call::Ran::Allowed { answered: known, .. },
+            ..
+        }) = &mut self.record
+        {
+            *known = answered;
+        }
         let text = match done {
             Some(done) => self.after(&call.id, &done, status, text, shown).await,
             None => text,
@@ -181,6 +193,7 @@ impl Session<'_> {
             (None, Ok(tool)) => finish_call::Ran::Allowed {
                 tool,
                 permit: permit.clone(),
+                answered: true,
             },
             (None, Err(_)) => return,
         };
@@ -220,18 +233,15 @@ impl Session<'_> {
                     warn!(%request, %error, "the outcome of a call could not be put on record");
                 }
             }
-            finish_call::Ran::Allowed { tool, permit } => gatekeeper.journal().write(
+            finish_call::Ran::Allowed {
+                tool,
+                permit,
+                answered,
+            } => gatekeeper.journal().write(
                 self.draft("tool.executed")
                     .with("tool_name", tool.as_str())
                     .with("permit", permit.as_str())
-                    .with(
-                        "status",
-                        if record.status == OutcomeStatus::Succeeded {
-                            "succeeded"
-                        } else {
-                            "failed"
-                        },
-                    )
+                    .with("status", finish_call::status(record.status, answered))
                     .with_private("detail", record.detail),
             ),
         }
