@@ -102,13 +102,22 @@ impl Agents {
                     let pieces = token.pieces.as_ref()?.iter().cloned().collect();
                     Some((TokenName(token.name.clone()), pieces))
                 });
-                Some(Arc::new(runner.with_hooks(hooks).with_submits(submits.collect())))
+                let evaluations = config.evaluation.tokens.iter().cloned().map(TokenName);
+                let runner = runner
+                    .with_hooks(hooks)
+                    .with_submits(submits.collect())
+                    .with_evaluations(evaluations.collect());
+                Some(Arc::new(runner))
             }
             None if config.pieces.is_some() => return Err(AgentError::NoModel),
             None => None,
         };
+        let desk = Desk::new(pieces);
         Ok(Self {
-            desk: Desk::new(pieces),
+            desk: match &runner {
+                Some(runner) => desk.with_feed(runner.feed().clone()),
+                None => desk,
+            },
             gatekeeper,
             toolbox,
             runner,

@@ -394,6 +394,7 @@ pub(super) async fn submit(store: &Store, ids: &dyn Ids) -> JobId {
         persons: Vec::new(),
         parent: None,
         priority: 0,
+        run_at: None,
     };
     store.run(submit).await.unwrap().id
 }

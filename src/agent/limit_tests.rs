@@ -14,7 +14,7 @@ use super::model::{RawCall, Reply, Usage};
 use super::piece::{Piece, Pieces};
 use super::scene::{House, Scene};
 use super::stage::Stage;
-use super::tool::Toolbox;
+use super::tool::Shelf;
 use crate::gate::Arguments;
 use crate::gate::json::ReadLimits;
 use crate::ids::{PermitId, SeededIds};
@@ -31,7 +31,7 @@ fn play(
     filler: char,
 ) -> Result<Memory, TestCaseError> {
     let piece = piece();
-    let (toolbox, pieces) = (Toolbox::default(), Pieces::default());
+    let (toolbox, pieces) = (Shelf::default(), Pieces::default());
     let house = House {
         toolbox: &toolbox,
         pieces: &pieces,
@@ -123,7 +123,7 @@ fn the_oldest_is_left_out_before_a_run_ends_for_want_of_room() {
         .collect::<BTreeSet<_>>();
     memory.granted.insert("start".to_owned(), granted);
     let piece = piece();
-    let (toolbox, pieces) = (Toolbox::default(), Pieces::default());
+    let (toolbox, pieces) = (Shelf::default(), Pieces::default());
     let house = House {
         toolbox: &toolbox,
         pieces: &pieces,
@@ -172,7 +172,7 @@ fn tools() -> BTreeSet<String> {
 fn the_arguments_of_control_tools_are_held_against_their_schema() {
     let lead = Piece::parse(LEAD, "lead.yaml", &tools()).unwrap();
     let pieces = Pieces::new([lead.clone(), Piece::parse(HELP, "help.yaml", &tools()).unwrap()]);
-    let toolbox = super::fixture::toolbox(&super::fixture::Ledger::default());
+    let toolbox = super::fixture::toolbox(&super::fixture::Ledger::default()).shelf();
     let house = House {
         toolbox: &toolbox,
         pieces: &pieces,

@@ -38,6 +38,8 @@ mod compact_tests;
 #[cfg(test)]
 mod crash_tests;
 #[cfg(test)]
+mod evaluation_tests;
+#[cfg(test)]
 mod fixture;
 #[cfg(test)]
 mod limit_tests;
@@ -47,6 +49,8 @@ mod movement_tests;
 mod observed_tests;
 #[cfg(test)]
 mod outside_tests;
+#[cfg(test)]
+mod progress_tests;
 #[cfg(test)]
 mod queue_tests;
 #[cfg(test)]

@@ -172,6 +172,7 @@ impl Stage {
             persons: Vec::new(),
             parent: None,
             priority: 3,
+            run_at: None,
         };
         self.world.run(&submit).id
     }
@@ -275,6 +276,10 @@ impl Stage {
 
     pub(super) fn results(&self, id: &JobId) -> Vec<String> {
         self.past(id).into_iter().map(|past| past.result).collect()
+    }
+
+    pub(super) fn feed(&self) -> &crate::job::progress::Feed {
+        self.runner.feed()
     }
 
     pub(super) fn seen(&self) -> Vec<Seen> {

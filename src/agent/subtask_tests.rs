@@ -453,6 +453,7 @@ async fn one_worker_carries_a_whole_family_on_sqlite() {
         persons: Vec::new(),
         parent: None,
         priority: 0,
+        run_at: None,
     };
     let id = store.run(submit).await.unwrap().id;
     let queue = Queue::new(

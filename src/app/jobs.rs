@@ -4,6 +4,7 @@ use crate::agent::Desk;
 use crate::http::v1::job;
 use crate::job::Job;
 use crate::job::answer::{Hear, Question};
+use crate::job::progress::Feed;
 use crate::job::view::Activity;
 
 impl job::Desk for Desk {
@@ -17,6 +18,10 @@ impl job::Desk for Desk {
 
     fn activity(&self, job: &Job) -> Option<Activity> {
         self.activity(job)
+    }
+
+    fn feed(&self) -> Option<&Feed> {
+        self.feed()
     }
 
     fn question(&self, job: &Job) -> Option<Question> {

@@ -85,6 +85,9 @@ struct SubmitArgs {
     /// From -100 to 100: jobs of a higher priority run first
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     priority: Option<i32>,
+    /// Not before this time, such as 2026-01-31T12:00:00Z
+    #[arg(long, value_name = "TIME")]
+    at: Option<String>,
     /// Wait until the job has ended; exit code 1 unless it completed
     #[arg(long)]
     wait: bool,
@@ -160,6 +163,7 @@ async fn submit(api: &Api, args: SubmitArgs, as_json: bool) -> Done {
         ("requester", args.requester),
         ("agent_id", args.agent),
         ("session_id", args.session),
+        ("run_at", args.at),
     ] {
         if let Some(value) = value {
             body[member] = Value::String(value);
@@ -271,12 +275,13 @@ async fn list(api: &Api, args: ListArgs, as_json: bool) -> Done {
 }
 
 fn tell(answer: &Answer, as_json: bool) {
-    const FACTS: [(&str, &str); 9] = [
+    const FACTS: [(&str, &str); 10] = [
         ("question", "question"),
         ("question id", "question_id"),
         ("piece", "piece"),
         ("movement", "movement"),
         ("parent", "parent_id"),
+        ("not before", "run_at"),
         ("created", "created_at"),
         ("updated", "updated_at"),
         ("error", "error"),

@@ -11,6 +11,7 @@ pub use super::http_tool::{ArgPath, Body, HttpTool, Place, Placed, ToolMethod};
 use super::{
     child::{ChildConfig, decode_timeout},
     context::Complaint,
+    evaluation::EvaluationConfig,
     limits::LimitsConfig,
     mcp::McpServer,
     node::{MapReader, Reader},
@@ -30,6 +31,8 @@ pub struct AgentConfig {
     pub tools: Vec<ToolConfig>,
     /// What one run may spend.
     pub limits: LimitsConfig,
+    /// Whose jobs ask nobody.
+    pub evaluation: EvaluationConfig,
 }
 
 /// An endpoint that speaks the OpenAI-compatible chat API.
@@ -108,12 +111,17 @@ impl AgentConfig {
         let pieces = map.optional("pieces").and_then(|pieces| pieces.path_value());
         let tools = map.optional("tools").and_then(|tools| decode_tools(&tools));
         let limits = LimitsConfig::decode(&mut map);
+        let evaluation = map.optional("evaluation").map_or_else(
+            || Some(EvaluationConfig::default()),
+            |evaluation| EvaluationConfig::decode(&evaluation),
+        );
         map.finish();
         (reader.context().count() == before).then(|| Self {
             model,
             pieces,
             tools: tools.unwrap_or_default(),
             limits,
+            evaluation: evaluation.unwrap_or_default(),
         })
     }
 }

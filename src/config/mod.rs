@@ -19,6 +19,7 @@ mod check;
 pub mod child;
 pub mod context;
 pub mod duration;
+pub mod evaluation;
 pub mod hook;
 pub mod http_tool;
 pub mod job;

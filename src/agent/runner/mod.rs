@@ -30,6 +30,7 @@ use crate::job::family::Family;
 use crate::job::finish::{Ending, Finish};
 use crate::job::finish_call;
 use crate::job::park::Until;
+use crate::job::progress::{Feed, Progress};
 use crate::job::spawn::Newborn;
 use crate::job::worker::{Ran, Reins, Run};
 use crate::job::{Hold, Job, LostLease};
@@ -55,6 +56,8 @@ pub struct Runner {
     limits: Limits,
     hooks: HookSets,
     submits: BTreeMap<TokenName, BTreeSet<String>>,
+    evaluations: BTreeSet<TokenName>,
+    feed: Feed,
 }
 
 /// The hooks of each piece, and of all that have none of their own.
@@ -88,6 +91,7 @@ impl Runner {
             &Outside::none(Arc::clone(gatekeeper.ids())),
         );
         Self {
+            feed: Feed::new(&**gatekeeper.ids()),
             gatekeeper,
             model,
             toolbox,
@@ -95,6 +99,7 @@ impl Runner {
             limits,
             hooks: HookSets::new(Arc::new(none), BTreeMap::new()),
             submits: BTreeMap::new(),
+            evaluations: BTreeSet::new(),
         }
     }
 
@@ -102,6 +107,19 @@ impl Runner {
     #[must_use]
     pub fn with_hooks(self, hooks: HookSets) -> Self {
         Self { hooks, ..self }
+    }
+
+    /// What goes on in its runs, for those who watch.
+    pub const fn feed(&self) -> &Feed {
+        &self.feed
+    }
+
+    /// Jobs of these tokens are evaluations: their calls go past the people whom policy wants asked, each on record as
+    /// `gate.bypassed`. What policy or a hook denies stays denied.
+    #[must_use]
+    pub fn with_evaluations(mut self, tokens: BTreeSet<TokenName>) -> Self {
+        self.evaluations = tokens;
+        self
     }
 
     /// Sub-tasks of jobs of these tokens play only these pieces, where the job's own piece does not list any.
@@ -350,6 +368,9 @@ impl<'r> Session<'r> {
 
     async fn drive(&mut self, reins: &Reins) -> Result<Ran, Halt> {
         self.tell_start();
+        if self.memory.replies > 0 {
+            self.progress(Progress::Resumed);
+        }
         let ran = self.go(reins).await;
         self.tell(EventKind::TurnEnd, Severity::Info, &[]);
         ran
@@ -446,6 +467,11 @@ impl<'r> Session<'r> {
         }
     }
 
+    /// For those who watch.
+    fn progress(&self, progress: Progress) {
+        self.runner.feed.tell(&self.job.id, progress);
+    }
+
     fn refuse_again(&self, at: usize) -> Then {
         self.note_refusal(at, DenyReason::RejectedByOperator, "repeated");
         let told = format!(
@@ -465,6 +491,9 @@ impl<'r> Session<'r> {
             Severity::Info,
             &[("Messages", self.memory.history.len().into())],
         );
+        self.progress(Progress::TurnStarted {
+            turn: self.memory.replies,
+        });
         let question = prompt::question(&self.scene(), &self.shelf, &self.memory);
         let asked = tokio::select! {
             // Asking has no effect: a stop need not wait for the answer.
@@ -476,7 +505,13 @@ impl<'r> Session<'r> {
         };
         match asked {
             Asked::Reply(reply) => {
-                let calls = reply.calls.len();
+                let (calls, usage) = (reply.calls.len(), reply.usage);
+                self.progress(Progress::ModelAnswered {
+                    calls,
+                    input_tokens: usage.input_tokens,
+                    cached_tokens: usage.cached_tokens,
+                    output_tokens: usage.output_tokens,
+                });
                 self.tell(
                     EventKind::LlmResponse,
                     Severity::Info,

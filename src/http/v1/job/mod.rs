@@ -6,6 +6,7 @@ use crate::http::problem::Problem;
 use crate::ids::JobId;
 use crate::job::Job;
 use crate::job::answer::{Hear, Question};
+use crate::job::progress::Feed;
 use crate::job::view::{Activity, JobView};
 
 pub mod answer;
@@ -28,6 +29,9 @@ pub trait Desk: Send + Sync {
 
     /// What a parked run asks its user.
     fn question(&self, job: &Job) -> Option<Question>;
+
+    /// What goes on in the runs of this process, for those who watch.
+    fn feed(&self) -> Option<&Feed>;
 
     /// What goes on in a run.
     fn activity(&self, job: &Job) -> Option<Activity>;
