@@ -123,15 +123,15 @@ impl McpTools {
 /// Whether one of the patterns (names and globs) may mean a tool of this server, as far as their beginning tells.
 pub fn may_mean(patterns: &[String], server: &str) -> bool {
     let of_server = full_name(server, "");
-    patterns.iter().any(|pattern| {
-        match pattern.find(['*', '?', '[', '{', '\\']) {
+    patterns
+        .iter()
+        .any(|pattern| match pattern.find(['*', '?', '[', '{', '\\']) {
             Some(end) => {
                 let head = pattern.get(..end).unwrap_or_default();
                 head.starts_with(&of_server) || of_server.starts_with(head)
             }
             None => pattern.starts_with(&of_server),
-        }
-    })
+        })
 }
 
 impl McpTool {
