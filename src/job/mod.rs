@@ -37,6 +37,8 @@ pub mod worker;
 pub use hold::{Hold, LostLease};
 
 #[cfg(test)]
+mod answer_tests;
+#[cfg(test)]
 mod claim_tests;
 #[cfg(test)]
 pub(crate) mod fixture;
