@@ -5,7 +5,7 @@ use gatepost_channel::Decision;
 use super::answer::Answered;
 use super::cancel::By;
 use super::fixture::{World, dana, token};
-use super::job_tests::{answer, begin, park_for, remembered};
+use super::job_tests::{answer, begin, park, park_for, remembered};
 use super::park::{Park, Parked};
 use super::{Hold, JobState, WaitReason};
 

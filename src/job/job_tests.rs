@@ -6,14 +6,14 @@ use std::time::Duration;
 use gatepost_channel::Decision;
 use proptest::prelude::*;
 
-use super::answer::{Answer, Answered, Heard, NotHeard, Question, Reply};
+use super::answer::{Answer, Heard, NotHeard, Question, Reply};
 use super::begin_call::{BeginCall, NotBegun, Right};
 use super::cancel::{By, Cancel, Cancelled};
 use super::claim::{Agent, Claim, MAX_ATTEMPTS};
 use super::family::Family;
 use super::finish::{Ending, Finish};
 use super::finish_call::{FinishCall, Ran};
-use super::fixture::{LEASE, TIMEOUT, World, any_id, dana, is_parked, org, roll, token};
+use super::fixture::{LEASE, TIMEOUT, World, any_id, is_parked, org, roll, token};
 use super::give_up::GiveUp;
 use super::heartbeat::Heartbeat;
 use super::park::{Park, Parked, Until};
@@ -44,7 +44,7 @@ fn save(hold: &Hold) -> Save {
     }
 }
 
-fn park(hold: &Hold, requests: &[ConfirmationId]) -> Park {
+pub(super) fn park(hold: &Hold, requests: &[ConfirmationId]) -> Park {
     Park {
         hold: hold.clone(),
         until: Until::Decided {
