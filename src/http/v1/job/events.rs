@@ -28,6 +28,7 @@ use crate::http::problem::{Code, Problem};
 use crate::http::query::Params;
 use crate::http::v1::WhichJob;
 use crate::ids::JobId;
+use crate::job::Job;
 use crate::job::progress::{Feed, Progress, Told};
 use crate::storage::wake::Watch;
 
@@ -45,6 +46,8 @@ struct Listener {
     /// Told, and not sent yet.
     told: VecDeque<Told>,
     at: Place,
+    /// The job as it stood when the listener came.
+    first: Option<Job>,
     /// The end was told.
     over: bool,
     /// The last snapshot was sent.
@@ -61,19 +64,23 @@ pub async fn handle(
     params: Params,
 ) -> Result<Response, Problem> {
     params.finish()?;
-    known(&api, &reader, &id).await?;
+    let feed = api.desk().and_then(|desk| desk.feed()).cloned();
+    let before = headers.get("last-event-id").and_then(|id| id.to_str().ok());
+    // What is told from here on is not missed: it is remembered until the listener asks.
+    let at = Place::after(before, feed.as_ref());
+    let first = known(&api, &reader, &id).await?;
     let place = api
         .crowd()
         .may_wait()
         .ok_or_else(|| Problem::new(Code::Overloaded).retry_after(1))?;
-    let feed = api
-        .desk()
-        .and_then(|desk| desk.feed())
-        .map(|feed| (feed.clone(), feed.listen(&id)));
-    let before = headers.get("last-event-id").and_then(|id| id.to_str().ok());
+    let feed = feed.map(|feed| {
+        let newest = feed.listen(&id);
+        (feed, newest)
+    });
     let listener = Listener {
         watch: api.gatekeeper().store().wakes().job(&id),
-        at: Place::after(before, feed.as_ref().map(|(feed, _)| feed)),
+        at,
+        first: Some(first),
         feed,
         told: VecDeque::new(),
         over: false,
@@ -138,7 +145,10 @@ impl Listener {
                 return None;
             }
             // Read first, then wait: the wake-up is only a hint.
-            let job = known(&self.api, &self.reader, &self.id).await.ok()?;
+            let job = match self.first.take() {
+                Some(job) => job,
+                None => known(&self.api, &self.reader, &self.id).await.ok()?,
+            };
             // A listener that has not seen the job yet sees it first.
             if let Some((feed, newest)) = self.feed.as_mut().filter(|_| self.at.seen >= 0) {
                 newest.mark_unchanged();
