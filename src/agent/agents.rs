@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::desk::Desk;
-use super::engine::Limits;
+use super::limits::Limits;
 use super::model::client::{BadModel, ModelClient, Patience};
 use super::piece::Pieces;
 use super::runner::{HookSets, Runner};
@@ -88,9 +88,9 @@ impl Agents {
                 let hooks = hooks((block, general), &pieces, outside)?;
                 let limits = Limits {
                     context: usize::try_from(model.context).unwrap_or(usize::MAX),
-                    ..Limits::default()
+                    ..Limits::from(&config.limits)
                 };
-                let model = ModelClient::new(model, http.clone(), Patience::default())?;
+                let model = ModelClient::new(model, http.clone(), Patience::of(model.retries))?;
                 let runner = Runner::new(
                     gatekeeper.clone(),
                     Arc::new(model),
@@ -102,13 +102,22 @@ impl Agents {
                     let pieces = token.pieces.as_ref()?.iter().cloned().collect();
                     Some((TokenName(token.name.clone()), pieces))
                 });
-                Some(Arc::new(runner.with_hooks(hooks).with_submits(submits.collect())))
+                let evaluations = config.evaluation.tokens.iter().cloned().map(TokenName);
+                let runner = runner
+                    .with_hooks(hooks)
+                    .with_submits(submits.collect())
+                    .with_evaluations(evaluations.collect());
+                Some(Arc::new(runner))
             }
             None if config.pieces.is_some() => return Err(AgentError::NoModel),
             None => None,
         };
+        let desk = Desk::new(pieces);
         Ok(Self {
-            desk: Desk::new(pieces),
+            desk: match &runner {
+                Some(runner) => desk.with_feed(runner.feed().clone()),
+                None => desk,
+            },
             gatekeeper,
             toolbox,
             runner,

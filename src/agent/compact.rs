@@ -6,7 +6,8 @@
 use std::collections::BTreeMap;
 use std::fmt::Write as _;
 
-use super::memory::Entry;
+use super::memory::{Entry, Past};
+use super::size::{self, stored};
 
 /// Bytes that are counted as a token. Endpoints count differently; the budget leaves room for that.
 const BYTES_A_TOKEN: usize = 4;
@@ -17,20 +18,27 @@ const SHORT: usize = 400;
 
 /// About how many tokens the entries are.
 pub fn estimate(entries: &[Entry]) -> usize {
-    entries.iter().map(size).sum::<usize>() / BYTES_A_TOKEN
+    tokens(size(entries))
 }
 
-fn size(entry: &Entry) -> usize {
-    match entry {
-        Entry::User(text) => text.len(),
+/// About how many tokens so many bytes are.
+pub const fn tokens(bytes: usize) -> usize {
+    bytes / BYTES_A_TOKEN
+}
+
+/// The bytes of the entries' texts, as they are stored.
+pub fn size(entries: &[Entry]) -> usize {
+    let of = |entry: &Entry| match entry {
+        Entry::User(text) => stored(text),
         Entry::Model { text, calls } => {
-            text.as_ref().map_or(0, String::len)
-                + calls
-                    .iter()
-                    .map(|call| call.id.len() + call.tool.len() + call.args.len() + call.result.len())
-                    .sum::<usize>()
+            let words = text.as_deref().map_or(0, stored);
+            let call = |call: &Past| {
+                stored(&call.id) + stored(&call.tool) + stored(&call.args) + stored(&call.result)
+            };
+            words + calls.iter().map(call).sum::<usize>()
         }
-    }
+    };
+    entries.iter().map(of).sum()
 }
 
 /// Brings the history under `budget` tokens, if it is over it; tells whether anything changed. The first entry (the input) and
@@ -109,7 +117,7 @@ fn shorten(history: &mut [Entry], target: usize) {
                 for call in calls {
                     cut(&mut call.result, each);
                     // Arguments are JSON, which no half of it is.
-                    if call.args.len() > each {
+                    if stored(&call.args) > each {
                         "{}".clone_into(&mut call.args);
                         call.result.push_str("\n[the arguments were left out]");
                     }
@@ -120,13 +128,7 @@ fn shorten(history: &mut [Entry], target: usize) {
 }
 
 fn cut(text: &mut String, most: usize) {
-    if text.len() <= most {
-        return;
+    if stored(text) > most {
+        *text = size::bounded(std::mem::take(text), most);
     }
-    let mut end = most;
-    while !text.is_char_boundary(end) {
-        end -= 1;
-    }
-    text.truncate(end);
-    text.push_str("\n[cut to make room]");
 }

@@ -5,9 +5,9 @@ use proptest::prelude::*;
 use serde_json::json;
 
 use super::compact::{compact, estimate};
-use super::engine::Limits;
+use super::fixture::{call, calls, complete};
+use super::limits::Limits;
 use super::memory::{Entry, Past};
-use super::runner_tests::{call, calls, complete};
 use super::stage::Stage;
 use crate::job::JobStatus;
 

@@ -6,19 +6,35 @@ use std::sync::Arc;
 use super::memory::{self, Call, Memory};
 use super::piece::Pieces;
 use crate::job::Job;
-use crate::job::answer::Hear;
+use crate::job::answer::{Hear, Question};
+use crate::job::progress::Feed;
 use crate::job::view::{Activity, CallView};
 
 /// See the module. Clones share it.
 #[derive(Debug, Clone)]
 pub struct Desk {
     pieces: Arc<Pieces>,
+    feed: Option<Feed>,
 }
 
 impl Desk {
     /// A desk for jobs of these pieces.
     pub const fn new(pieces: Arc<Pieces>) -> Self {
-        Self { pieces }
+        Self { pieces, feed: None }
+    }
+
+    /// The same desk, at which one can hear what goes on in the runs of this process.
+    #[must_use]
+    pub fn with_feed(self, feed: Feed) -> Self {
+        Self {
+            feed: Some(feed),
+            ..self
+        }
+    }
+
+    /// What goes on in the runs of this process.
+    pub const fn feed(&self) -> Option<&Feed> {
+        self.feed.as_ref()
     }
 
     /// The pieces there are.
@@ -59,7 +75,7 @@ impl Desk {
     }
 
     /// What a parked run asks: the question to its user, or which call has an unknown outcome.
-    pub fn question(&self, job: &Job) -> Option<String> {
+    pub fn question(&self, job: &Job) -> Option<Question> {
         Memory::read(&job.memory, &job.input).ok()?.question()
     }
 }

@@ -12,7 +12,7 @@ use super::model::Usage;
 use crate::gate::{DenyReason, Digest};
 use crate::ids::{ConfirmationId, JobId, PermitId};
 use crate::job::WaitReason;
-use crate::job::answer::{NoQuestion, Reply};
+use crate::job::answer::{Heard, NotHeard, Question, Reply};
 
 /// The form of memories that this program writes and reads.
 const VERSION: u32 = 1;
@@ -36,6 +36,9 @@ pub struct Memory {
     pub replies: u32,
     /// Replies since the last one that could be acted upon.
     pub idle: u32,
+    /// Replies in a row of which every call was refused as it stands.
+    #[serde(default)]
+    pub mistakes: u32,
     /// Requests that people were asked about.
     pub cards: u32,
     /// Questions that the user was asked.
@@ -70,6 +73,12 @@ pub struct Memory {
     /// How often old parts of the conversation were left out.
     #[serde(default)]
     pub compactions: u32,
+    /// Questions put so far: to the user, and to operators about an outcome. Each has its number from here.
+    #[serde(default)]
+    pub put: u32,
+    /// Questions about an outcome that were answered.
+    #[serde(default)]
+    pub outcomes: u32,
 }
 
 /// A sub-task.
@@ -162,6 +171,9 @@ pub enum CallState {
         request: Option<ConfirmationId>,
         /// What an operator said about it.
         happened: Option<bool>,
+        /// The number of the question that asks for it.
+        #[serde(default)]
+        number: u32,
     },
     /// The user is asked; their words will be the result.
     Asking {
@@ -170,6 +182,9 @@ pub enum CallState {
         /// Why the job waits.
         #[serde(default = "user_input")]
         wait: WaitReason,
+        /// The number of the question.
+        #[serde(default)]
+        number: u32,
     },
     /// The sub-tasks are waited for; what became of them will be the result.
     Subtasks {
@@ -219,6 +234,7 @@ impl Memory {
             turn: None,
             replies: 0,
             idle: 0,
+            mistakes: 0,
             cards: 0,
             questions: 0,
             rejected: Vec::new(),
@@ -232,6 +248,8 @@ impl Memory {
             children: Vec::new(),
             usage: Usage::default(),
             compactions: 0,
+            put: 0,
+            outcomes: 0,
         }
     }
 
@@ -285,19 +303,14 @@ impl Memory {
     }
 
     /// What somebody is asked: the user's question, or which call needs an operator to say whether it was carried out.
-    pub fn question(&self) -> Option<String> {
-        self.calls().iter().find_map(|call| match &call.state {
-            CallState::Asking { question, .. } => Some(question.clone()),
-            CallState::Unsure {
-                permit,
-                happened: None,
-                ..
-            } => Some(format!(
-                "Was the call of {} under the permit {permit} carried out? (done or not_done)",
-                call.tool
-            )),
-            _ => None,
-        })
+    pub fn question(&self) -> Option<Question> {
+        self.calls().iter().find_map(Call::question)
+    }
+
+    /// The number of a question that is about to be put.
+    pub(super) const fn put_question(&mut self) -> u32 {
+        self.put = self.put.saturating_add(1);
+        self.put
     }
 
     /// The calls of the turn.
@@ -334,6 +347,40 @@ impl Memory {
     /// The first call of which this holds.
     pub(super) fn find(&self, holds: impl Fn(&CallState) -> bool) -> Option<usize> {
         self.calls().iter().position(|call| holds(&call.state))
+    }
+}
+
+impl Call {
+    /// What is asked about this call. The id tells it from every other question of the job, also from an earlier one about
+    /// the same call.
+    fn question(&self) -> Option<Question> {
+        let (number, text, request) = match &self.state {
+            CallState::Asking { question, number, .. } => (number, question.clone(), None),
+            CallState::Unsure {
+                permit,
+                request,
+                happened: None,
+                number,
+            } => {
+                let who = if request.is_some() {
+                    ", which takes a person who may approve it"
+                } else {
+                    ""
+                };
+                let text = format!(
+                    "Was the call of {} under the permit {permit} carried out? done: it was; that is put on record and the call \
+                     is not sent again. not_done: it was not; it is sent again under the same permit{who}.",
+                    self.tool
+                );
+                (number, text, request.clone())
+            }
+            _ => return None,
+        };
+        Some(Question {
+            id: format!("{}q{number}", self.id),
+            text,
+            request,
+        })
     }
 }
 
@@ -392,37 +439,54 @@ impl CallState {
 
 /// Puts a reply into a stored memory: the words become the result of the call that asked, `done` or `not_done` settles the
 /// call with the unknown outcome. It is what [`Answer`](crate::job::answer::Answer) is handed.
-pub fn hear(memory: &str, reply: &Reply) -> Result<String, NoQuestion> {
-    let mut memory = Memory::read(memory, "").map_err(|_| NoQuestion)?;
-    match reply {
-        Reply::Words(words) => {
-            let at = memory
-                .find(|state| matches!(state, CallState::Asking { .. }))
-                .ok_or(NoQuestion)?;
-            memory.set(
-                at,
-                CallState::Done {
-                    result: super::tool::told(words),
-                },
-            );
+///
+/// A reply that names no question is taken for the open one, but for outcomes only the first time: a `done` that is told again,
+/// or late, must not settle another call.
+pub fn hear(memory: &str, reply: &Reply, named: Option<&str>) -> Result<Heard, NotHeard> {
+    let mut memory = Memory::read(memory, "").map_err(|_| NotHeard::NoQuestion)?;
+    let fits = |state: &CallState| match reply {
+        Reply::Words(_) => matches!(state, CallState::Asking { .. }),
+        Reply::Outcome { .. } => matches!(state, CallState::Unsure { happened: None, .. }),
+    };
+    let open = memory
+        .find(fits)
+        .and_then(|at| Some((at, memory.call(at)?.question()?)));
+    let Some((at, question)) = open else {
+        return Err(named.map_or(NotHeard::NoQuestion, |_| NotHeard::Closed));
+    };
+    match named {
+        Some(named) if named != question.id => return Err(NotHeard::Closed),
+        None if memory.outcomes > 0 && matches!(reply, Reply::Outcome { .. }) => {
+            return Err(NotHeard::Ambiguous);
         }
-        Reply::Outcome { done } => {
-            let at = memory
-                .find(|state| matches!(state, CallState::Unsure { happened: None, .. }))
-                .ok_or(NoQuestion)?;
-            if let Some(CallState::Unsure { permit, request, .. }) =
-                memory.call(at).map(|call| call.state.clone())
-            {
-                memory.set(
-                    at,
-                    CallState::Unsure {
-                        permit,
-                        request,
-                        happened: Some(*done),
-                    },
-                );
+        _ => {}
+    }
+    let state = match (memory.call(at).map(|call| call.state.clone()), reply) {
+        (
+            Some(CallState::Unsure {
+                permit,
+                request,
+                number,
+                ..
+            }),
+            Reply::Outcome { done },
+        ) => {
+            memory.outcomes = memory.outcomes.saturating_add(1);
+            CallState::Unsure {
+                permit,
+                request,
+                happened: Some(*done),
+                number,
             }
         }
-    }
-    Ok(memory.write())
+        (_, Reply::Words(words)) => CallState::Done {
+            result: super::tool::told(words),
+        },
+        (_, Reply::Outcome { .. }) => return Err(NotHeard::NoQuestion),
+    };
+    memory.set(at, state);
+    Ok(Heard {
+        memory: memory.write(),
+        question,
+    })
 }

@@ -3,8 +3,8 @@
 use gatepost_channel::Decision;
 use serde_json::json;
 
-use super::engine::Limits;
-use super::runner_tests::{call, calls, complete, operator};
+use super::fixture::{call, calls, complete, operator};
+use super::limits::Limits;
 use super::sentinel::{LeadsTo, Sentinel};
 use super::stage::Stage;
 use crate::job::answer::Answered;
@@ -199,7 +199,7 @@ async fn an_operator_logs_in_and_their_word_is_the_result() {
     let job = stage.world.job(&id);
     assert_eq!(job.state.wait_reason(), Some(WaitReason::BrowserLogin));
     assert_eq!(job.state.resume_movement(), Some("talk"));
-    let question = stage.desk.question(&job).unwrap();
+    let question = stage.desk.question(&job).unwrap().text;
     assert!(question.contains("https://bank.example/login") && question.contains("the bank asks"));
     let by_itself = stage.answer(By::Token(token()), &id, "done").await;
     assert_eq!(by_itself, Answered::NotAllowed);

@@ -8,10 +8,10 @@ use gatepost_channel::Decision as Vote;
 use serde_json::json;
 use tokio::sync::mpsc;
 
-use super::engine::Limits;
+use super::fixture::{call, calls, complete};
+use super::limits::Limits;
 use super::model::Reply;
 use super::runner::HookSets;
-use super::runner_tests::{call, calls, complete};
 use super::stage::Stage;
 use crate::config::hook::HookDefaults;
 use crate::hook::observe::{Observer, Wanted};

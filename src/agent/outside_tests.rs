@@ -1,5 +1,5 @@
 //! Pieces and the model client: what is read from files and endpoints that nobody here wrote. (The engine itself is driven by
-//! `runner_tests`, crashes included; here only what a run cannot reach.)
+//! `runner_tests` and `crash_tests`; here only what a run cannot reach.)
 
 use std::collections::{BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex};
@@ -12,7 +12,8 @@ use axum::http::{HeaderMap, StatusCode};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
-use super::engine::{Effect, Event, Limits, Setting, step};
+use super::engine::{Effect, Event, Setting, step};
+use super::limits::Limits;
 use super::memory::{Entry, Memory, Past, hear};
 use super::model::client::{ModelClient, Patience};
 use super::model::{Listener, Model as _, ModelError, Progress, Question, RawCall, Reply, ToolOffer, Usage};
@@ -20,7 +21,7 @@ use super::piece::{Piece, Pieces};
 use super::scene::{House, Scene};
 use crate::config::Secret;
 use crate::config::agent::ModelConfig;
-use crate::job::answer::{NoQuestion, Reply as Heard};
+use crate::job::answer::{NotHeard, Reply as Answer};
 use crate::job::fixture::Folder;
 use crate::lifecycle::Tasks;
 
@@ -81,7 +82,18 @@ fn a_problem_of_a_piece_names_its_place() {
             "[disk_usages,",
             "pay.yaml:9:21: movements[0].allowed_tools[0]: there is no tool",
         ),
-        ("oa__*]", "o*a]", "movements[0].allowed_tools[2]: "),
+        (
+            "oa__*]",
+            "o*a]",
+            "movements[0].allowed_tools[2]: there is no tool",
+        ),
+        (
+            "oa__*]",
+            "'oa__[']",
+            "movements[0].allowed_tools[2]: the glob does not compile",
+        ),
+        ("max_movements: 5", "max_iterations: 0", "max_iterations: "),
+        ("max_movements: 5", "ask_limit: many", "ask_limit: "),
         (
             "next: act }",
             "next: COMPLETE }",
@@ -181,7 +193,7 @@ proptest! {
     #[test]
     fn no_text_of_a_memory_panics(text in any::<String>()) {
         let _ = Memory::read(&text, "in");
-        prop_assert_eq!(hear(&text, &Heard::Words("x".to_owned())), Err(NoQuestion));
+        prop_assert_eq!(hear(&text, &Answer::Words("x".to_owned()), None), Err(NotHeard::NoQuestion));
     }
 
     /// Whatever a model answers, a memory that was stepped can be written and read, and an effect comes of it.
@@ -274,6 +286,7 @@ async fn endpoint_of(answers: &[(u16, &str)], stream: bool) -> (Arc<Endpoint>, M
         timeout: Duration::from_secs(20),
         stream,
         context: 100_000,
+        retries: 2,
     };
     let patience = Patience {
         pauses: vec![Duration::ZERO; 2],

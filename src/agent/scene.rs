@@ -3,9 +3,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use super::engine::Limits;
+use super::limits::Limits;
 use super::memory::Memory;
-use super::piece::{self, Movement, Piece, Pieces};
+use super::piece::{Allowed, Movement, Piece, Pieces};
 use super::tool::Shelf;
 use super::tool::mcp::may_mean;
 
@@ -47,12 +47,14 @@ impl<'a> Scene<'a> {
         let mut tools = BTreeMap::new();
         let mut requestable = BTreeSet::new();
         let granted = memory.granted.get(&movement.name);
+        let ceilings: Vec<Allowed> = memory
+            .ceilings
+            .iter()
+            .map(|ceiling| Allowed::of(ceiling))
+            .collect();
         for tool in house.toolbox.all() {
             // A sub-task has at most the tools of those above it, whatever its piece says and whatever it is granted.
-            let within = memory
-                .ceilings
-                .iter()
-                .all(|ceiling| piece::any_fits(ceiling, &tool.name));
+            let within = ceilings.iter().all(|ceiling| ceiling.allows(&tool.name));
             if !within {
                 continue;
             }
@@ -63,7 +65,7 @@ impl<'a> Scene<'a> {
             }
         }
         let absent = house.toolbox.absent().iter().map(String::as_str);
-        let absent = absent.filter(|server| may_mean(&movement.allowed_tools, server));
+        let absent = absent.filter(|server| may_mean(&movement.allowed_tools.to_vec(), server));
         let may_spawn =
             memory.depth < house.limits.subtask_depth && memory.children.len() < house.limits.subtasks;
         let is_spawnable = |other: &&Piece| match (&piece.pieces, house.submits) {
@@ -99,7 +101,7 @@ impl<'a> Scene<'a> {
             .piece
             .movements
             .iter()
-            .flat_map(|movement| movement.allowed_tools.iter().cloned())
+            .flat_map(|movement| movement.allowed_tools.texts().map(str::to_owned))
             .chain(memory.granted.values().flatten().cloned())
             .collect();
         ceiling.sort();

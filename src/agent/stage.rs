@@ -8,12 +8,12 @@ use gatepost_channel::Decision;
 use serde_json::Value;
 
 use super::desk::Desk;
-use super::engine::Limits;
+use super::fixture::{Ledger, gatekeeper, toolbox};
+use super::limits::Limits;
 use super::memory::{Entry, Memory, Past};
 use super::model::{Model, ModelError, Question, Reply};
 use super::piece::{Piece, Pieces};
 use super::runner::{HookSets, Runner};
-use super::runner_tests::{Ledger, gatekeeper, toolbox};
 use crate::audit::Opening;
 use crate::confirmation::Status;
 use crate::confirmation::decide::Surface;
@@ -172,6 +172,7 @@ impl Stage {
             persons: Vec::new(),
             parent: None,
             priority: 3,
+            run_at: None,
         };
         self.world.run(&submit).id
     }
@@ -221,12 +222,22 @@ impl Stage {
             .unwrap();
     }
 
+    /// Answers the question that is open at this moment.
     pub(super) async fn answer(&self, by: By, id: &JobId, text: &str) -> Answered {
+        let open = self
+            .desk
+            .question(&self.world.job(id))
+            .map(|question| question.id);
+        self.answer_to(open.as_deref(), by, id, text).await
+    }
+
+    pub(super) async fn answer_to(&self, question: Option<&str>, by: By, id: &JobId, text: &str) -> Answered {
         let answer = Answer {
             job: id.clone(),
             org: org(),
             by,
             answer: Opening::new(text, &*self.world.ids),
+            question: question.map(str::to_owned),
             hear: self.desk.hear(),
             confirmations: self.world.job(id).confirmations,
             roll: roll(),
@@ -265,6 +276,10 @@ impl Stage {
 
     pub(super) fn results(&self, id: &JobId) -> Vec<String> {
         self.past(id).into_iter().map(|past| past.result).collect()
+    }
+
+    pub(super) fn feed(&self) -> &crate::job::progress::Feed {
+        self.runner.feed()
     }
 
     pub(super) fn seen(&self) -> Vec<Seen> {

@@ -4,9 +4,9 @@ use std::path::Path;
 
 use proptest::prelude::*;
 
+use super::fixture::complete;
 use super::model::Reply;
 use super::model::stream::Collector;
-use super::runner_tests::complete;
 use super::stage::Stage;
 use crate::job::JobStatus;
 

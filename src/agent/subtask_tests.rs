@@ -7,11 +7,11 @@ use std::time::Duration;
 use gatepost_channel::Decision;
 use serde_json::{Value, json};
 
-use super::engine::Limits;
+use super::fixture::{Ledger, call, calls, complete, gatekeeper, toolbox};
+use super::limits::Limits;
 use super::model::Reply;
 use super::piece::{Piece, Pieces};
 use super::runner::Runner;
-use super::runner_tests::{Ledger, call, calls, complete, gatekeeper, toolbox};
 use super::stage::{Player, Stage};
 use crate::clock::SystemClock;
 use crate::confirmation::Status;
@@ -189,7 +189,7 @@ async fn whoever_cancels_must_know_the_whole_family() {
     let unaware = crate::job::cancel::Cancel {
         job: id.clone(),
         org: job.org.clone(),
-        by: super::runner_tests::operator(),
+        by: super::fixture::operator(),
         confirmations: job.confirmations,
         parent: None,
         family: crate::job::family::Family::default(),
@@ -388,14 +388,14 @@ async fn no_crash_begins_a_child_twice_or_wakes_a_parent_twice() {
             }
             for job in stage.world.jobs() {
                 if job.state.wait_reason() == Some(WaitReason::OutcomeUnknown) {
-                    let permit = stage.desk.question(&job).unwrap();
+                    let permit = stage.desk.question(&job).unwrap().text;
                     let did = stage
                         .ledger
                         .all()
                         .iter()
                         .any(|run| permit.contains(run.permit.as_str()));
                     let said = if did { "done" } else { "not_done" };
-                    stage.answer(super::runner_tests::operator(), &job.id, said).await;
+                    stage.answer(super::fixture::operator(), &job.id, said).await;
                 }
             }
             stage.revive();
@@ -453,6 +453,7 @@ async fn one_worker_carries_a_whole_family_on_sqlite() {
         persons: Vec::new(),
         parent: None,
         priority: 0,
+        run_at: None,
     };
     let id = store.run(submit).await.unwrap().id;
     let queue = Queue::new(

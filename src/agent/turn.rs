@@ -4,9 +4,10 @@
 use std::collections::BTreeMap;
 
 use super::control::{self, Control};
-use super::engine::Setting;
+use super::engine::{Setting, room};
 use super::memory::{Call, CallState, Turn};
 use super::model::{RawCall, Reply};
+use super::size;
 use crate::gate::Arguments;
 use crate::gate::json::ReadLimits;
 
@@ -55,6 +56,15 @@ pub(super) fn take(reply: Reply, number: u32, setting: &Setting<'_>) -> Taken {
             Taken::Words,
         );
     }
+    let room = room::for_reply(setting.limits.memory);
+    if weight(text.as_deref(), &reply.calls) > room {
+        return Taken::Unusable {
+            text: text.map(|text| size::bounded(text, room / 2)),
+            note: "Your last reply was too large, so nothing of it was carried out. Make it shorter: one call at a time, with \
+                   shorter arguments."
+                .to_owned(),
+        };
+    }
     if reply.calls.len() > setting.limits.calls_per_reply {
         return Taken::Unusable {
             text,
@@ -84,6 +94,16 @@ pub(super) fn take(reply: Reply, number: u32, setting: &Setting<'_>) -> Taken {
         .map(|(at, raw)| read_call(raw, call_id(number, at), twice(raw), alone, setting))
         .collect();
     Taken::Turn(Turn { text, calls })
+}
+
+/// The bytes of a reply as they would be stored. What cannot be read is not stored, and counts all the same.
+fn weight(text: Option<&str>, calls: &[RawCall]) -> usize {
+    let call = |call: &RawCall| {
+        let parts = [call.name.as_deref(), call.arguments.as_deref()];
+        // What stands around the parts of a call.
+        256 + parts.into_iter().flatten().map(size::stored).sum::<usize>()
+    };
+    text.map_or(0, size::stored) + calls.iter().map(call).sum::<usize>()
 }
 
 /// Nine letters and digits, which is what the pickiest endpoints take, for the first 10,000 replies.

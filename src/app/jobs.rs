@@ -3,7 +3,8 @@
 use crate::agent::Desk;
 use crate::http::v1::job;
 use crate::job::Job;
-use crate::job::answer::Hear;
+use crate::job::answer::{Hear, Question};
+use crate::job::progress::Feed;
 use crate::job::view::Activity;
 
 impl job::Desk for Desk {
@@ -19,7 +20,11 @@ impl job::Desk for Desk {
         self.activity(job)
     }
 
-    fn question(&self, job: &Job) -> Option<String> {
+    fn feed(&self) -> Option<&Feed> {
+        self.feed()
+    }
+
+    fn question(&self, job: &Job) -> Option<Question> {
         self.question(job)
     }
 }

@@ -82,13 +82,18 @@ impl Api {
     /// `GET path`, copied to stdout as it comes.
     pub async fn copy(&self, path: &str, filters: &Filters) -> Result<(), ClientError> {
         self.client
-            .stream(path, &filters.0, |bytes| print::bytes(bytes))
+            .stream(path, &filters.0, None, |bytes| print::bytes(bytes))
             .await
     }
 
-    /// `GET path`, handed on piece by piece as it comes.
-    pub async fn stream(&self, path: &str, mut take: impl FnMut(&[u8])) -> Result<(), ClientError> {
-        self.client.stream(path, &[], |bytes| take(bytes)).await
+    /// `GET path`, handed on piece by piece as it comes; server-sent events go on after the one of the id `after`.
+    pub async fn stream(
+        &self,
+        path: &str,
+        after: Option<&str>,
+        mut take: impl FnMut(&[u8]),
+    ) -> Result<(), ClientError> {
+        self.client.stream(path, &[], after, |bytes| take(bytes)).await
     }
 
     /// The first `limit` items of a list, over as many pages as it takes.

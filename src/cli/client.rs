@@ -124,14 +124,19 @@ impl Client {
         self.whole(response).await
     }
 
-    /// `GET path?query`, its body handed out as it comes.
+    /// `GET path?query`, its body handed out as it comes; server-sent events go on after the one of the id `after`.
     pub async fn stream(
         &self,
         path: &str,
         query: &[(String, String)],
+        after: Option<&str>,
         mut take: impl FnMut(&Bytes),
     ) -> Result<(), ClientError> {
-        let mut response = self.send(self.request(Method::GET, path, query)).await?;
+        let mut request = self.request(Method::GET, path, query);
+        if let Some(id) = after {
+            request = request.header("last-event-id", id);
+        }
+        let mut response = self.send(request).await?;
         if !response.status().is_success() {
             return self.whole(response).await.map(|_| ());
         }

@@ -49,7 +49,7 @@ enum JobCommand {
     Watch(Which),
     /// Answer what a job waits for: a question of its agent, or whether an interrupted call was done
     #[command(
-        after_help = "Examples:\n  gatepost job answer job_0198… 'use the second account'\n  gatepost job answer job_0198… done"
+        after_help = "Examples:\n  gatepost job answer job_0198… 'use the second account'\n  gatepost job answer job_0198… done --question t0003c000q1"
     )]
     Answer(AnswerArgs),
     /// Cancel a job with its open requests
@@ -85,6 +85,9 @@ struct SubmitArgs {
     /// From -100 to 100: jobs of a higher priority run first
     #[arg(long, value_name = "N", allow_hyphen_values = true)]
     priority: Option<i32>,
+    /// Not before this time, such as 2026-01-31T12:00:00Z
+    #[arg(long, value_name = "TIME")]
+    at: Option<String>,
     /// Wait until the job has ended; exit code 1 unless it completed
     #[arg(long)]
     wait: bool,
@@ -112,6 +115,9 @@ struct AnswerArgs {
     id: String,
     /// The answer
     answer: String,
+    /// The question that is answered, as `gatepost job show` has it; an answer to another one is refused
+    #[arg(long, value_name = "ID")]
+    question: Option<String>,
 }
 
 /// Runs the command.
@@ -126,9 +132,13 @@ pub async fn run(args: JobArgs, as_json: bool) -> Done {
             Ok(())
         }
         JobCommand::Watch(Which { id }) => watch::run(&api, &id, as_json).await,
-        JobCommand::Answer(AnswerArgs { id, answer }) => {
+        JobCommand::Answer(AnswerArgs { id, answer, question }) => {
             let path = format!("/api/jobs/{}/answer", segment(&id)?);
-            let job = api.post(&path, &json!({ "answer": answer })).await?;
+            let mut body = json!({ "answer": answer });
+            if let Some(question) = question {
+                body["question_id"] = Value::String(question);
+            }
+            let job = api.post(&path, &body).await?;
             tell(&job, as_json);
             Ok(())
         }
@@ -153,6 +163,7 @@ async fn submit(api: &Api, args: SubmitArgs, as_json: bool) -> Done {
         ("requester", args.requester),
         ("agent_id", args.agent),
         ("session_id", args.session),
+        ("run_at", args.at),
     ] {
         if let Some(value) = value {
             body[member] = Value::String(value);
@@ -264,11 +275,13 @@ async fn list(api: &Api, args: ListArgs, as_json: bool) -> Done {
 }
 
 fn tell(answer: &Answer, as_json: bool) {
-    const FACTS: [(&str, &str); 8] = [
+    const FACTS: [(&str, &str); 10] = [
         ("question", "question"),
+        ("question id", "question_id"),
         ("piece", "piece"),
         ("movement", "movement"),
         ("parent", "parent_id"),
+        ("not before", "run_at"),
         ("created", "created_at"),
         ("updated", "updated_at"),
         ("error", "error"),

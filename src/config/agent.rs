@@ -11,6 +11,8 @@ pub use super::http_tool::{ArgPath, Body, HttpTool, Place, Placed, ToolMethod};
 use super::{
     child::{ChildConfig, decode_timeout},
     context::Complaint,
+    evaluation::EvaluationConfig,
+    limits::LimitsConfig,
     mcp::McpServer,
     node::{MapReader, Reader},
     openapi,
@@ -27,6 +29,10 @@ pub struct AgentConfig {
     pub pieces: Option<PathBuf>,
     /// The tools, in the order of the file, names unique.
     pub tools: Vec<ToolConfig>,
+    /// What one run may spend.
+    pub limits: LimitsConfig,
+    /// Whose jobs ask nobody.
+    pub evaluation: EvaluationConfig,
 }
 
 /// An endpoint that speaks the OpenAI-compatible chat API.
@@ -44,6 +50,8 @@ pub struct ModelConfig {
     pub stream: bool,
     /// About how many tokens of conversation are sent at most; more of it is compacted.
     pub context: u32,
+    /// How often a question is repeated that got no answer, or one that may be better another time.
+    pub retries: u32,
 }
 
 /// A tool, or a server of tools.
@@ -90,6 +98,7 @@ pub(super) const TOOL_TIMEOUT: Duration = Duration::from_mins(1);
 pub const OUTPUT_LIMIT: usize = 256 * 1024;
 const MOST_OUTPUT: i64 = 16 * 1024 * 1024;
 const CONTEXT: u32 = 100_000;
+const RETRIES: u32 = 3;
 const MODEL_TIMEOUT: Duration = Duration::from_mins(5);
 
 impl AgentConfig {
@@ -101,11 +110,18 @@ impl AgentConfig {
             .and_then(|model| ModelConfig::decode(&model));
         let pieces = map.optional("pieces").and_then(|pieces| pieces.path_value());
         let tools = map.optional("tools").and_then(|tools| decode_tools(&tools));
+        let limits = LimitsConfig::decode(&mut map);
+        let evaluation = map.optional("evaluation").map_or_else(
+            || Some(EvaluationConfig::default()),
+            |evaluation| EvaluationConfig::decode(&evaluation),
+        );
         map.finish();
         (reader.context().count() == before).then(|| Self {
             model,
             pieces,
             tools: tools.unwrap_or_default(),
+            limits,
+            evaluation: evaluation.unwrap_or_default(),
         })
     }
 }
@@ -125,6 +141,9 @@ impl ModelConfig {
         let context = map
             .optional("context_tokens")
             .map_or(Some(CONTEXT), |number| number.integer(1_000, 10_000_000));
+        let retries = map
+            .optional("retries")
+            .map_or(Some(RETRIES), |number| number.integer(0, 10));
         map.finish();
         Some(Self {
             base_url: base_url?,
@@ -133,6 +152,7 @@ impl ModelConfig {
             timeout: timeout?,
             stream: stream?,
             context: context?,
+            retries: retries?,
         })
     }
 }

@@ -69,6 +69,7 @@ pub struct Bench {
     pub clock: ManualClock,
     pub tasks: Tasks,
     pub once: String,
+    pub feed: crate::job::progress::Feed,
     folder: PathBuf,
 }
 
@@ -275,6 +276,7 @@ impl Bench {
             org: Org::from("acme"),
         };
         let (one_time, once) = OneTime::new(dana, &*ids);
+        let feed = crate::job::progress::Feed::new(&*ids);
         let gatekeeper = Gatekeeper::new(crate::gatekeeper::Parts {
             store,
             policy: Arc::new(policy()),
@@ -294,7 +296,7 @@ impl Bench {
             tokens: tokens(),
             names: Names::new(&[HOST.parse().expect("an address")], None),
             public_url: None,
-            desk: Some(Arc::new(super::v1::job::job_tests::OnePiece)),
+            desk: Some(Arc::new(super::v1::job::job_tests::OnePiece::with(feed.clone()))),
             console: Some(Console::new(Some(one_time)).expect("templates")),
             metrics: Some(
                 crate::telemetry::metrics::recorder()
@@ -311,6 +313,7 @@ impl Bench {
             clock,
             tasks,
             once,
+            feed,
             folder,
         }
     }
@@ -341,6 +344,18 @@ impl Bench {
 
     pub async fn get(&self, path: &str, token: &str) -> Heard {
         self.send("GET", path, token, Body::empty()).await
+    }
+
+    /// Listens again, after the event of this id.
+    pub async fn get_after(&self, path: &str, token: &str, id: &str) -> Heard {
+        let request = Request::builder()
+            .uri(path)
+            .header(header::HOST, HOST)
+            .header(header::AUTHORIZATION, format!("Bearer {}", secret(token)))
+            .header("last-event-id", id)
+            .body(Body::empty())
+            .expect("a request");
+        self.raw(request).await
     }
 
     pub async fn post(&self, path: &str, token: &str, body: Value) -> Heard {

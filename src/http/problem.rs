@@ -102,6 +102,10 @@ codes! {
     OutcomeContradicts = "outcome_contradicts", 409, "Another outcome was reported before";
     /// The job waits for no answer, or for one that is given elsewhere.
     NotAwaitingAnswer = "not_awaiting_answer", 409, "The job does not wait for this answer";
+    /// The question that an answer names was answered before, or never asked.
+    QuestionClosed = "question_closed", 409, "The question is not open";
+    /// The job asks for an outcome not for the first time, and the answer does not say which it means.
+    QuestionIdNeeded = "question_id_needed", 409, "The answer must name its question";
     /// The job has ended.
     JobEnded = "job_ended", 409, "The job has ended";
     /// The body is larger than the documented limit.

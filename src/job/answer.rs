@@ -10,6 +10,11 @@ use crate::storage::{Touches, Transaction, Workspace};
 use super::cancel::By;
 use super::{Job, JobState, WaitReason};
 
+/// The call was carried out: that is put on record, and it is not sent again.
+const DONE: &str = "done";
+/// The call was not carried out: it is sent again under its permit.
+const NOT_DONE: &str = "not_done";
+
 /// What is said to the run.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub enum Reply {
@@ -22,13 +27,43 @@ pub enum Reply {
     },
 }
 
-/// The memory does not say what it waits for.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
-#[error("the job's memory holds no open question")]
-pub struct NoQuestion;
+/// A question that a parked run asks.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Question {
+    /// Unique within the job: every time that something is asked has its own, so that an answer meets the question that was
+    /// shown or none.
+    pub id: String,
+    /// In words for people.
+    pub text: String,
+    /// The request behind the call that is asked about, when people approved it.
+    pub request: Option<ConfirmationId>,
+}
 
-/// Puts a reply into a memory. The agent room's, handed in: the job room does not read memories.
-pub type Hear = fn(memory: &str, reply: &Reply) -> Result<String, NoQuestion>;
+/// A reply that a memory took.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Heard {
+    /// The memory with the reply in it.
+    pub memory: String,
+    /// The question that it answered.
+    pub question: Question,
+}
+
+/// Why a memory takes no reply.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
+pub enum NotHeard {
+    /// Nothing of this kind is asked.
+    #[error("the job's memory holds no open question")]
+    NoQuestion,
+    /// The question that the reply names is not open (any more).
+    #[error("the question is not open")]
+    Closed,
+    /// The reply names no question, and an outcome was asked for before: it may be the answer to that, told again or late.
+    #[error("it cannot be told which question is meant")]
+    Ambiguous,
+}
+
+/// Puts a reply to the question of this id into a memory. The agent room's, handed in: the job room does not read memories.
+pub type Hear = fn(memory: &str, reply: &Reply, question: Option<&str>) -> Result<Heard, NotHeard>;
 
 /// Answers a job.
 #[derive(Clone)]
@@ -41,6 +76,8 @@ pub struct Answer {
     pub by: By,
     /// What is said. For `outcome_unknown` it is `done` or `not_done`.
     pub answer: Opening,
+    /// The question that was shown to whoever answers. It may be left out where only one can be meant.
+    pub question: Option<String>,
     /// Puts it into the memory.
     pub hear: Hear,
     /// The job's requests as it was read before.
@@ -58,6 +95,10 @@ pub enum Answered {
     DecidedByRequest,
     /// It does not wait for an answer.
     NotWaiting,
+    /// The question that is named is not open, or no longer.
+    Closed,
+    /// No question is named, and it cannot be told which one is meant.
+    Ambiguous,
     /// Only an operator may answer this.
     NotAllowed,
     /// The answer lets an approved call be sent again, and this person may not approve it.
@@ -100,12 +141,15 @@ impl Transaction for Answer {
         let Some(reply) = self.reply(*reason) else {
             return Answered::NotAnAnswer;
         };
-        if reply == (Reply::Outcome { done: false }) && !self.may_send_again(workspace, job) {
+        let Heard { memory, question } = match (self.hear)(&job.memory, &reply, self.question.as_deref()) {
+            Ok(heard) => heard,
+            Err(NotHeard::NoQuestion) => return Answered::NotWaiting,
+            Err(NotHeard::Closed) => return Answered::Closed,
+            Err(NotHeard::Ambiguous) => return Answered::Ambiguous,
+        };
+        if reply == (Reply::Outcome { done: false }) && !self.may_send_again(workspace, &question) {
             return Answered::NotADecider;
         }
-        let Ok(memory) = (self.hear)(&job.memory, &reply) else {
-            return Answered::NotWaiting;
-        };
         let (org, movement, reason) = (job.org.clone(), resume_movement.clone(), reason.as_str());
         let now = workspace.now();
         workspace.change_job(&self.job, |job| {
@@ -117,12 +161,16 @@ impl Transaction for Answer {
             job.attempts = 0;
             job.updated_at = now;
         });
-        workspace.audit(
-            Draft::new(&org, "job.answered", self.by.actor())
-                .of_job(&self.job)
-                .with("reason", reason)
-                .with_private("answer", Some(self.answer.clone())),
-        );
+        let mut draft = Draft::new(&org, "job.answered", self.by.actor())
+            .of_job(&self.job)
+            .with("reason", reason)
+            .with("question_id", question.id)
+            .with_private("answer", Some(self.answer.clone()));
+        if let Reply::Outcome { done } = reply {
+            draft = draft.with("outcome", if done { DONE } else { NOT_DONE });
+            draft.confirmation = question.request;
+        }
+        workspace.audit(draft);
         workspace.audit(Draft::new(&org, "job.resumed", Actor::System).of_job(&self.job));
         workspace
             .job(&self.job)
@@ -132,16 +180,17 @@ impl Transaction for Answer {
 
 impl Answer {
     /// `not_done` lets a call go out a second time under its permit. That is as much as an approval: it takes a person who may
-    /// give one. A request that is not here was not looked at, and nobody may.
-    fn may_send_again(&self, workspace: &Workspace, job: &Job) -> bool {
+    /// give one. A request that is not here was not looked at, and nobody may. A call that policy allowed needed nobody, so that
+    /// any operator of the organisation may say what became of it.
+    fn may_send_again(&self, workspace: &Workspace, question: &Question) -> bool {
         let By::Operator(person) = &self.by else {
             return false;
         };
-        job.confirmations.iter().all(|id| {
+        question.request.as_ref().is_none_or(|id| {
             workspace.confirmation(id).is_some_and(|row| {
                 let under_way = row.state.consumed().is_some() && row.ledger.outcome.is_none();
                 let themselves = row.asked.persons.contains(person) && !row.terms.self_approval;
-                !under_way || (!themselves && self.roll.may_decide(person, &row.org, &row.terms))
+                under_way && !themselves && self.roll.may_decide(person, &row.org, &row.terms)
             })
         })
     }
@@ -149,8 +198,8 @@ impl Answer {
     fn reply(&self, reason: WaitReason) -> Option<Reply> {
         let text = self.answer.value.trim();
         match (reason, text) {
-            (WaitReason::OutcomeUnknown, "done") => Some(Reply::Outcome { done: true }),
-            (WaitReason::OutcomeUnknown, "not_done") => Some(Reply::Outcome { done: false }),
+            (WaitReason::OutcomeUnknown, DONE) => Some(Reply::Outcome { done: true }),
+            (WaitReason::OutcomeUnknown, NOT_DONE) => Some(Reply::Outcome { done: false }),
             (WaitReason::OutcomeUnknown, _) | (_, "") => None,
             (_, words) => Some(Reply::Words(words.to_owned())),
         }

@@ -1,6 +1,7 @@
 //! Beginning a call: the permit is consumed and the memory says "running" in one transaction, committed before anything is
 //! sent. Whatever happens afterwards, the call is known to have begun.
 
+use crate::audit::Draft;
 use crate::confirmation::consume::{Consume, NotGranted, consume};
 use crate::ids::PermitId;
 use crate::storage::{Touches, Transaction, Workspace};
@@ -15,6 +16,14 @@ pub enum Right {
     Approved(Box<Consume>),
     /// Policy allows it: a permit drawn for it, so that the tool still sees one key for one call.
     Allowed(PermitId),
+    /// Policy wants a person, and the job is an evaluation that the configuration lets go on without one. That it did is on
+    /// record in the transaction in which the call begins.
+    Bypassed {
+        /// The permit drawn for it.
+        permit: PermitId,
+        /// The event that says so.
+        event: Box<Draft>,
+    },
 }
 
 /// Begins a call.
@@ -66,6 +75,13 @@ impl Transaction for BeginCall {
                 permit: permit.clone(),
                 stored_args: None,
             },
+            Right::Bypassed { permit, event } => {
+                workspace.audit((**event).clone().with("permit", permit.as_str()));
+                Begun {
+                    permit: permit.clone(),
+                    stored_args: None,
+                }
+            }
             Right::Approved(request) => {
                 let ours = workspace
                     .confirmation(&request.id)

@@ -4,11 +4,11 @@ use crate::audit::{Actor, Opening};
 use crate::ids::{ConfirmationId, JobId};
 use crate::storage::{Touches, Transaction, Workspace};
 
-use super::JobState;
 use super::end::end;
 use super::family::Family;
 use super::hold::{Hold, LostLease};
 use super::save::Remembered;
+use super::{JobState, JobStatus};
 
 /// How a run ends.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -28,6 +28,17 @@ pub enum Ending {
         /// Which.
         error: String,
     },
+}
+
+impl Ending {
+    /// The status of a job that ended so.
+    pub const fn status(&self) -> JobStatus {
+        match self {
+            Self::Completed { .. } => JobStatus::Completed,
+            Self::Aborted { .. } => JobStatus::Aborted,
+            Self::Failed { .. } => JobStatus::Error,
+        }
+    }
 }
 
 /// Ends a run.

@@ -20,7 +20,18 @@ pub enum Ran {
         tool: ToolName,
         /// The permit drawn for it.
         permit: PermitId,
+        /// Whether the tool answered; else nobody knows what became of the call, and the model is told so.
+        answered: bool,
     },
+}
+
+/// The word of the audit log.
+pub const fn status(status: OutcomeStatus, answered: bool) -> &'static str {
+    match (status, answered) {
+        (_, false) => "unknown",
+        (OutcomeStatus::Succeeded, true) => "succeeded",
+        (OutcomeStatus::Failed, true) => "failed",
+    }
 }
 
 /// Finishes a call.
@@ -67,11 +78,12 @@ impl Transaction for FinishCall {
                     outcome::record(workspace, request, &ended, self.detail.clone(), actor);
                 }
             }
-            Ran::Allowed { tool, permit } => {
-                let status = match self.status {
-                    OutcomeStatus::Succeeded => "succeeded",
-                    OutcomeStatus::Failed => "failed",
-                };
+            Ran::Allowed {
+                tool,
+                permit,
+                answered,
+            } => {
+                let status = status(self.status, *answered);
                 workspace.audit(
                     Draft::new(&org, "tool.executed", actor)
                         .of_job(&self.hold.job)

@@ -366,6 +366,7 @@ impl World {
             persons: Vec::new(),
             parent,
             priority: 0,
+            run_at: None,
         };
         self.run(&submit).id
     }

@@ -6,14 +6,14 @@ use std::time::Duration;
 use gatepost_channel::Decision;
 use proptest::prelude::*;
 
-use super::answer::{Answer, Answered, NoQuestion, Reply};
+use super::answer::{Answer, Heard, NotHeard, Question, Reply};
 use super::begin_call::{BeginCall, NotBegun, Right};
 use super::cancel::{By, Cancel, Cancelled};
 use super::claim::{Agent, Claim, MAX_ATTEMPTS};
 use super::family::Family;
 use super::finish::{Ending, Finish};
 use super::finish_call::{FinishCall, Ran};
-use super::fixture::{LEASE, TIMEOUT, World, any_id, dana, is_parked, org, roll, token};
+use super::fixture::{LEASE, TIMEOUT, World, any_id, is_parked, org, roll, token};
 use super::give_up::GiveUp;
 use super::heartbeat::Heartbeat;
 use super::park::{Park, Parked, Until};
@@ -28,7 +28,7 @@ use crate::confirmation::expire::Expire;
 use crate::confirmation::{OutcomeStatus, Status};
 use crate::ids::{ConfirmationId, PermitId, WorkerId};
 
-fn remembered(memory: &str, requests: &[ConfirmationId]) -> Remembered {
+pub(super) fn remembered(memory: &str, requests: &[ConfirmationId]) -> Remembered {
     Remembered {
         memory: memory.to_owned(),
         movement: "start".to_owned(),
@@ -44,7 +44,7 @@ fn save(hold: &Hold) -> Save {
     }
 }
 
-fn park(hold: &Hold, requests: &[ConfirmationId]) -> Park {
+pub(super) fn park(hold: &Hold, requests: &[ConfirmationId]) -> Park {
     Park {
         hold: hold.clone(),
         until: Until::Decided {
@@ -57,14 +57,14 @@ fn park(hold: &Hold, requests: &[ConfirmationId]) -> Park {
     }
 }
 
-fn park_for(hold: &Hold, reason: WaitReason) -> Park {
+pub(super) fn park_for(hold: &Hold, reason: WaitReason) -> Park {
     Park {
         until: Until::Answered(reason),
         ..park(hold, &[])
     }
 }
 
-fn begin(world: &World, hold: &Hold, request: &ConfirmationId) -> BeginCall {
+pub(super) fn begin(world: &World, hold: &Hold, request: &ConfirmationId) -> BeginCall {
     BeginCall {
         hold: hold.clone(),
         right: Right::Approved(Box::new(world.consumption(request))),
@@ -84,7 +84,24 @@ fn cancel(world: &World, id: &JobId) -> Cancel {
     }
 }
 
-fn answer(world: &World, id: &JobId, by: By, text: &str) -> Answer {
+/// Memories of these tests hold one question; what they are about names the request, where there is one.
+fn hear(memory: &str, reply: &Reply, _: Option<&str>) -> Result<Heard, NotHeard> {
+    let request = memory
+        .strip_prefix("{\"parked\":1}")
+        .ok_or(NotHeard::NoQuestion)?;
+    let memory = match reply {
+        Reply::Words(words) => format!("heard {words}"),
+        Reply::Outcome { done } => format!("done {done}"),
+    };
+    let question = Question {
+        id: "q1".to_owned(),
+        text: String::new(),
+        request: ConfirmationId::parse(request.trim()).ok(),
+    };
+    Ok(Heard { memory, question })
+}
+
+pub(super) fn answer(world: &World, id: &JobId, by: By, text: &str) -> Answer {
     Answer {
         job: id.clone(),
         org: org(),
@@ -92,11 +109,8 @@ fn answer(world: &World, id: &JobId, by: By, text: &str) -> Answer {
         answer: Opening::new(text, &*world.ids),
         confirmations: world.job(id).confirmations,
         roll: roll(),
-        hear: |memory, reply| match (memory, reply) {
-            ("{\"parked\":1}", Reply::Words(words)) => Ok(format!("heard {words}")),
-            ("{\"parked\":1}", Reply::Outcome { done }) => Ok(format!("done {done}")),
-            _ => Err(NoQuestion),
-        },
+        question: None,
+        hear,
     }
 }
 
@@ -171,6 +185,7 @@ fn an_expired_lease_is_reclaimed_and_the_old_worker_is_fenced_off() {
     let call = FinishCall {
         hold: old,
         ran: Ran::Allowed {
+            answered: true,
             tool: "pay".parse().unwrap(),
             permit: PermitId::fresh(&*world.ids),
         },
@@ -448,107 +463,6 @@ fn cancel_and_decide_have_one_winner() {
             "a cancelled job does not run"
         );
         assert_eq!(world.claim(1).jobs, []);
-    }
-}
-
-#[test]
-fn only_who_may_approve_a_call_sends_it_again() {
-    use crate::ids::OperatorId;
-    /// Who answers what, whether they stand behind the call, and what comes of it.
-    type Case = (&'static str, &'static str, bool, Option<Answered>);
-    let table: [Case; 5] = [
-        ("dana", "not_done", false, None),
-        ("dana", "not_done", true, Some(Answered::NotADecider)),
-        ("nobody", "not_done", false, Some(Answered::NotADecider)),
-        ("dana", "done", true, None),
-        ("nobody", "done", false, None),
-    ];
-    for (who, text, behind, refused) in table {
-        let world = World::new();
-        let id = world.submit("go");
-        let hold = Hold::on(&world.claim_one());
-        let request = world.ask(&id, "a");
-        world.decide(&request, Decision::Approve);
-        assert!(world.run(&begin(&world, &hold, &request)).is_ok());
-        if behind {
-            world.tamper_request(&request, |row| row.asked.persons = vec![dana()]);
-        }
-        let parking = Park {
-            remembered: remembered("{\"parked\":1}", std::slice::from_ref(&request)),
-            ..park_for(&hold, WaitReason::OutcomeUnknown)
-        };
-        assert_eq!(world.run(&parking), Ok(Parked::Waiting));
-        let before = world.job(&id);
-        let by = By::Operator(OperatorId(who.to_owned()));
-        let mut answering = answer(&world, &id, by, text);
-        let answered = world.run(&answering);
-        if let Some(refused) = refused {
-            assert_eq!(answered, refused, "{who} {text}");
-            assert_eq!(world.job(&id), before);
-        } else {
-            assert!(matches!(answered, Answered::Done(_)), "{who} {text}");
-        }
-        // Requests that were not looked at permit nothing.
-        world.tamper(&id, |job| *job = before.clone());
-        answering.confirmations.clear();
-        if text == "not_done" {
-            assert_eq!(world.run(&answering), Answered::NotADecider);
-        }
-    }
-}
-
-#[test]
-fn who_may_answer_what() {
-    use WaitReason::{BrowserLogin, OutcomeUnknown, ToolApproval, UserInput};
-    let agent = || By::Token(token());
-    let operator = || By::Operator(dana());
-    let table: [(WaitReason, By, &str, Option<Answered>); 12] = [
-        (UserInput, agent(), "blue", None),
-        (UserInput, operator(), " blue ", None),
-        (UserInput, operator(), "  ", Some(Answered::NotAnAnswer)),
-        (BrowserLogin, operator(), "in", None),
-        (BrowserLogin, agent(), "in", Some(Answered::NotAllowed)),
-        (OutcomeUnknown, operator(), "done", None),
-        (OutcomeUnknown, operator(), "not_done", None),
-        (OutcomeUnknown, operator(), "maybe", Some(Answered::NotAnAnswer)),
-        (OutcomeUnknown, agent(), "done", Some(Answered::NotAllowed)),
-        (ToolApproval, operator(), "yes", Some(Answered::DecidedByRequest)),
-        (ToolApproval, agent(), "yes", Some(Answered::DecidedByRequest)),
-        (
-            UserInput,
-            By::Token(crate::ids::TokenName("other".to_owned())),
-            "blue",
-            Some(Answered::NotFound),
-        ),
-    ];
-    for (reason, by, text, refused) in table {
-        let world = World::new();
-        let id = world.submit("go");
-        let hold = Hold::on(&world.claim_one());
-        let request = world.ask(&id, "a");
-        let parking = if reason == ToolApproval {
-            park(&hold, &[request])
-        } else {
-            park_for(&hold, reason)
-        };
-        assert_eq!(world.run(&parking), Ok(Parked::Waiting));
-        let before = world.job(&id);
-        let answering = answer(&world, &id, by, text);
-        let answered = world.run(&answering);
-        if let Some(refused) = refused {
-            assert_eq!(answered, refused, "{reason:?} {text}");
-            assert_eq!(world.job(&id), before);
-            continue;
-        }
-        assert!(matches!(answered, Answered::Done(_)), "{reason:?} {text}");
-        assert_eq!(world.job(&id).state, JobState::Queued);
-        let heard = world.job(&id).memory;
-        assert!(
-            heard.starts_with("heard ") || heard.starts_with("done "),
-            "{heard}"
-        );
-        assert_eq!(world.run(&answering), Answered::NotWaiting, "a second answer");
-        assert_eq!(world.job(&id).memory, heard);
     }
 }
 

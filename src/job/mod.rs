@@ -2,7 +2,8 @@
 //!
 //! This room is pure but for [`queue`] and [`worker`], which run what they claim. Each
 //! moment is a file with one transaction: [`submit`], [`spawn`], [`claim`], [`heartbeat`], [`save`], [`begin_call`], [`finish_call`],
-//! [`park`], [`release`], [`finish`], [`give_up`], [`cancel`], [`answer`], [`reconcile`]; [`wake`] is a part of others.
+//! [`park`], [`release`], [`finish`], [`give_up`], [`cancel`], [`answer`], [`reconcile`]; [`wake`] is a part of others,
+//! [`progress`] tells those who watch.
 //! It must not know SQL, platforms or the web, nor read the memory of a run: that is the agent room's.
 
 use gatepost_channel::UtcMillis;
@@ -22,6 +23,7 @@ pub mod give_up;
 pub mod heartbeat;
 pub mod hold;
 pub mod park;
+pub mod progress;
 pub mod queue;
 pub mod reconcile;
 pub mod release;
@@ -34,6 +36,8 @@ pub mod worker;
 
 pub use hold::{Hold, LostLease};
 
+#[cfg(test)]
+mod answer_tests;
 #[cfg(test)]
 mod claim_tests;
 #[cfg(test)]

@@ -1,6 +1,9 @@
 //! Submitting: a run becomes a row in the queue.
 
+use gatepost_channel::UtcMillis;
+
 use crate::audit::{Actor, Draft, Opening};
+use crate::clock::rfc3339;
 use crate::ids::{JobId, OperatorId, Org, TokenName};
 use crate::storage::{Touches, Transaction, Workspace};
 
@@ -35,6 +38,8 @@ pub struct Submit {
     pub parent: Option<JobId>,
     /// Higher first.
     pub priority: i32,
+    /// No worker takes it before; at once, when `None` or past.
+    pub run_at: Option<UtcMillis>,
 }
 
 impl Transaction for Submit {
@@ -73,7 +78,7 @@ impl Submit {
             memory: memory.to_owned(),
             priority: self.priority,
             attempts: 0,
-            run_at: now,
+            run_at: self.run_at.map_or(now, |at| at.max(now)),
             fence: 0,
             created_at: now,
             updated_at: now,
@@ -85,6 +90,9 @@ impl Submit {
             .with_private("input", self.shown_input.clone());
         if let Some(parent) = &self.parent {
             draft = draft.with("parent", parent.as_str());
+        }
+        if job.run_at > now {
+            draft = draft.with("run_at", rfc3339(job.run_at));
         }
         workspace.audit(draft);
         workspace.insert_job(job.clone());

@@ -56,6 +56,9 @@ pub struct JobView {
     /// What it asks its user; filled by the agent room, which reads memories.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub question: Option<String>,
+    /// The id of that question, to be sent with its answer.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub question_id: Option<String>,
     /// What goes on in it; filled by the agent room, for one job at a time.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub activity: Option<Activity>,
@@ -73,6 +76,10 @@ pub struct JobView {
     pub result: Option<String>,
     /// By what fault it ended.
     pub error: Option<String>,
+    /// When a worker may take it, while that is later than its last change: a job that was submitted for later, or one that
+    /// rests after a failed attempt; RFC 3339.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub run_at: Option<String>,
     /// When it was submitted; RFC 3339.
     pub created_at: String,
     /// When it last changed; RFC 3339.
@@ -92,6 +99,7 @@ impl From<&Job> for JobView {
             status: job.state.status().as_str(),
             wait_reason: job.state.wait_reason().map(super::WaitReason::as_str),
             question: None,
+            question_id: None,
             activity: None,
             movement: job.movement.clone(),
             resume_movement: job.state.resume_movement().map(str::to_owned),
@@ -100,6 +108,7 @@ impl From<&Job> for JobView {
             parent_id: job.parent.as_ref().map(ToString::to_string),
             result,
             error,
+            run_at: (job.state.is_queued() && job.run_at > job.updated_at).then(|| rfc3339(job.run_at)),
             created_at: rfc3339(job.created_at),
             updated_at: rfc3339(job.updated_at),
         }

@@ -8,6 +8,7 @@ use serde_json::Value;
 use super::memory::CallState;
 use super::model::ToolOffer;
 use super::scene::Scene;
+use super::tool::misfit;
 use crate::gate::{Arguments, Json};
 use crate::job::WaitReason;
 use crate::job::finish::Ending;
@@ -130,9 +131,13 @@ impl Control {
         })
     }
 
-    /// What a call with these arguments leads to, or what is wrong with it.
+    /// What a call with these arguments leads to, or what is wrong with it. The tool says what it knows better; nothing goes
+    /// through that does not fit the schema under which the tool is offered.
     pub fn steer(self, args: &Arguments, scene: &Scene<'_>) -> Result<Steer, String> {
-        self.tool().steer(args, scene)
+        let tool = self.tool();
+        let steer = tool.steer(args, scene)?;
+        let misfit = tool.offer(scene).and_then(|(_, schema)| misfit(&schema, args));
+        misfit.map_or(Ok(steer), Err)
     }
 }
 

@@ -30,10 +30,15 @@ pub struct Patience {
     pub pauses: Vec<Duration>,
 }
 
-impl Default for Patience {
-    fn default() -> Self {
+impl Patience {
+    /// So many repetitions, after 1, 4 and then 15 seconds each.
+    pub fn of(retries: u32) -> Self {
+        let pauses = [1, 4].into_iter().chain(std::iter::repeat(15));
         Self {
-            pauses: [1, 4, 15].map(Duration::from_secs).to_vec(),
+            pauses: (0..retries)
+                .zip(pauses)
+                .map(|(_, seconds)| Duration::from_secs(seconds))
+                .collect(),
         }
     }
 }

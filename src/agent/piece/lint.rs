@@ -23,7 +23,7 @@ pub(super) fn unreachable(initial: &str, movements: &[Movement], items: &[Reader
         }
     }
     for item in items {
-        if let Some(name) = super::movement_name(item)
+        if let Some(name) = super::decode::movement_name(item)
             && !reached.contains(name.as_str())
         {
             item.warn(format!(

@@ -7,11 +7,11 @@ use serde_json::json;
 
 use super::HookSets;
 use crate::agent::Pieces;
-use crate::agent::engine::Limits;
+use crate::agent::fixture::{Lab, call, calls, complete, piece, toolbox};
+use crate::agent::limits::Limits;
 use crate::agent::memory::Entry;
 use crate::agent::model::{Model, Reply};
 use crate::agent::runner::Runner;
-use crate::agent::runner_tests::{Lab, call, calls, complete, piece, toolbox};
 use crate::agent::tool::Carried;
 use crate::config::hook::HookDefaults;
 use crate::gate::Arguments;

@@ -6,9 +6,10 @@ use super::{Halt, Session, Then};
 use crate::job::family::Family;
 use crate::job::finish::{Ending, Finish};
 use crate::job::park::{Park, Parked, Until};
+use crate::job::progress::Progress;
 use crate::job::save::{Remembered, Save};
 use crate::job::worker::Ran;
-use crate::job::{Job, JobStatus};
+use crate::job::Job;
 
 impl Session<'_> {
     /// Parks; the run goes on in the movement `resume`, or where it is.
@@ -30,6 +31,12 @@ impl Session<'_> {
         self.saved();
         Ok(match parked {
             Parked::Waiting => {
+                self.progress(Progress::Parked {
+                    reason: match &told {
+                        Until::Decided { reason, .. } | Until::Answered(reason) => reason.as_str(),
+                        Until::SubtasksEnded(_) => "subtasks",
+                    },
+                });
                 self.tell_parked(&told);
                 Then::Rest(Ran::Done)
             }
@@ -42,11 +49,7 @@ impl Session<'_> {
             Ending::Completed { result } | Ending::Aborted { result } => result,
             Ending::Failed { error } => error,
         };
-        let status = match &ending {
-            Ending::Completed { .. } => JobStatus::Completed,
-            Ending::Aborted { .. } => JobStatus::Aborted,
-            Ending::Failed { .. } => JobStatus::Error,
-        };
+        let status = ending.status();
         let family = Family::of(self.store().read(), &self.job_now()).await?;
         let finish = Finish {
             family,
@@ -58,6 +61,9 @@ impl Session<'_> {
             parent: self.job.parent.clone(),
         };
         self.store().run(finish).await??;
+        self.progress(Progress::Ended {
+            status: status.as_str(),
+        });
         self.tell_ended(status);
         Ok(Then::Rest(Ran::Done))
     }

@@ -7,7 +7,8 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use hook::Asked;
 
-use super::engine::{self, Effect, Event, Limits, Setting};
+use super::engine::{self, Effect, Event, Setting};
+use super::limits::Limits;
 use super::memory::Memory;
 use super::model::{Model, ModelError};
 use super::piece::{Movement, Piece, Pieces};
@@ -29,6 +30,7 @@ use crate::job::family::Family;
 use crate::job::finish::{Ending, Finish};
 use crate::job::finish_call;
 use crate::job::park::Until;
+use crate::job::progress::{Feed, Progress};
 use crate::job::spawn::Newborn;
 use crate::job::worker::{Ran, Reins, Run};
 use crate::job::{Hold, Job, LostLease};
@@ -45,9 +47,6 @@ mod tell;
 #[cfg(test)]
 mod hook_tests;
 
-/// How often an idempotent call whose answer is lost is sent, at most, before an operator is asked.
-const SENDS: u32 = 3;
-
 /// See the module.
 pub struct Runner {
     gatekeeper: Gatekeeper,
@@ -57,6 +56,8 @@ pub struct Runner {
     limits: Limits,
     hooks: HookSets,
     submits: BTreeMap<TokenName, BTreeSet<String>>,
+    evaluations: BTreeSet<TokenName>,
+    feed: Feed,
 }
 
 /// The hooks of each piece, and of all that have none of their own.
@@ -90,6 +91,7 @@ impl Runner {
             &Outside::none(Arc::clone(gatekeeper.ids())),
         );
         Self {
+            feed: Feed::new(&**gatekeeper.ids()),
             gatekeeper,
             model,
             toolbox,
@@ -97,6 +99,7 @@ impl Runner {
             limits,
             hooks: HookSets::new(Arc::new(none), BTreeMap::new()),
             submits: BTreeMap::new(),
+            evaluations: BTreeSet::new(),
         }
     }
 
@@ -104,6 +107,19 @@ impl Runner {
     #[must_use]
     pub fn with_hooks(self, hooks: HookSets) -> Self {
         Self { hooks, ..self }
+    }
+
+    /// What goes on in its runs, for those who watch.
+    pub const fn feed(&self) -> &Feed {
+        &self.feed
+    }
+
+    /// Jobs of these tokens are evaluations: their calls go past the people whom policy wants asked, each on record as
+    /// `gate.bypassed`. What policy or a hook denies stays denied.
+    #[must_use]
+    pub fn with_evaluations(mut self, tokens: BTreeSet<TokenName>) -> Self {
+        self.evaluations = tokens;
+        self
     }
 
     /// Sub-tasks of jobs of these tokens play only these pieces, where the job's own piece does not list any.
@@ -148,7 +164,7 @@ impl Runner {
             return;
         };
         for movement in &piece.movements {
-            self.toolbox.settled(&movement.allowed_tools).await;
+            self.toolbox.settled(&movement.allowed_tools.to_vec()).await;
         }
     }
 
@@ -255,6 +271,8 @@ struct Session<'r> {
     runner: &'r Runner,
     job: Job,
     hold: Hold,
+    /// What the run may spend: the house's limits with those of its piece.
+    limits: Limits,
     caller: Caller,
     piece: &'r Piece,
     movement: &'r Movement,
@@ -292,6 +310,7 @@ impl<'r> Session<'r> {
         Ok(Self {
             runner,
             hold: Hold::on(&job),
+            limits: runner.limits.with(&piece.limits),
             caller: Caller {
                 token: job.token.clone(),
                 org: job.org.clone(),
@@ -324,7 +343,7 @@ impl<'r> Session<'r> {
             toolbox: &self.shelf,
             pieces: &self.runner.pieces,
             submits: self.runner.submits.get(&self.job.token),
-            limits: self.runner.limits,
+            limits: self.limits,
         };
         Scene::set(house, self.piece, self.movement, &self.memory)
     }
@@ -334,7 +353,7 @@ impl<'r> Session<'r> {
         let (memory, effect) = {
             let scene = self.scene();
             let setting = Setting {
-                limits: self.runner.limits,
+                limits: self.limits,
                 scene: &scene,
             };
             engine::step(self.memory.clone(), event, &setting)
@@ -349,6 +368,9 @@ impl<'r> Session<'r> {
 
     async fn drive(&mut self, reins: &Reins) -> Result<Ran, Halt> {
         self.tell_start();
+        if self.memory.replies > 0 {
+            self.progress(Progress::Resumed);
+        }
         let ran = self.go(reins).await;
         self.tell(EventKind::TurnEnd, Severity::Info, &[]);
         ran
@@ -435,7 +457,7 @@ impl<'r> Session<'r> {
                 let LeadsTo::People(reason) = sentinel.leads_to() else {
                     return Ok(Then::Rest(Ran::Failed("the run waits for nobody".to_owned())));
                 };
-                let asks = self.memory.question();
+                let asks = self.memory.question().map(|question| question.text);
                 self.park(Until::Answered(reason), None, asks).await
             }
             Effect::Enter { movement } => self.enter(movement).await,
@@ -443,6 +465,11 @@ impl<'r> Session<'r> {
             Effect::AwaitSubtasks { at, resume } => self.await_subtasks(*at, resume.as_deref()).await,
             Effect::Finish(ending) => self.finish(ending.clone()).await,
         }
+    }
+
+    /// For those who watch.
+    fn progress(&self, progress: Progress) {
+        self.runner.feed.tell(&self.job.id, progress);
     }
 
     fn refuse_again(&self, at: usize) -> Then {
@@ -464,6 +491,9 @@ impl<'r> Session<'r> {
             Severity::Info,
             &[("Messages", self.memory.history.len().into())],
         );
+        self.progress(Progress::TurnStarted {
+            turn: self.memory.replies,
+        });
         let question = prompt::question(&self.scene(), &self.shelf, &self.memory);
         let asked = tokio::select! {
             // Asking has no effect: a stop need not wait for the answer.
@@ -475,7 +505,13 @@ impl<'r> Session<'r> {
         };
         match asked {
             Asked::Reply(reply) => {
-                let calls = reply.calls.len();
+                let (calls, usage) = (reply.calls.len(), reply.usage);
+                self.progress(Progress::ModelAnswered {
+                    calls,
+                    input_tokens: usage.input_tokens,
+                    cached_tokens: usage.cached_tokens,
+                    output_tokens: usage.output_tokens,
+                });
                 self.tell(
                     EventKind::LlmResponse,
                     Severity::Info,

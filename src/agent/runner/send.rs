@@ -1,21 +1,43 @@
 //! Sending a call that has begun, and putting on record what came of it.
 
+use std::sync::Arc;
+
 use tracing::{info, warn};
 
-use super::{Halt, Record, SENDS, Session, Stored, Then, read};
+use super::{Halt, Record, Session, Stored, Then, read};
 use crate::agent::control::{Control, wanted};
 use crate::agent::engine::Event;
-use crate::agent::memory::CallState;
+use crate::agent::memory::{Call, CallState};
 use crate::agent::tool::mcp::CHANGED;
-use crate::agent::tool::{Carried, told};
+use crate::agent::tool::{Carried, Tool, told};
 use crate::confirmation::{Outcome, OutcomeStatus};
 use crate::gate::{Digest, ToolName};
 use crate::gatekeeper::Via;
 use crate::hook::{EventKind, Severity, ToolCall, ToolOutput};
-use crate::ids::ConfirmationId;
+use crate::ids::{ConfirmationId, PermitId};
 use crate::job::LostLease;
 use crate::job::finish_call::{self, FinishCall};
+use crate::job::progress::Progress;
 use crate::job::worker::Ran;
+
+/// What came of sending a call.
+struct Attempt {
+    carried: Carried,
+    /// The result as around hooks left it.
+    shown: Option<ToolOutput>,
+    /// The call, when it was sent.
+    sent: Option<ToolCall>,
+}
+
+impl Attempt {
+    fn not_made(why: &str) -> Self {
+        Self {
+            carried: Carried::Failed(why.to_owned()),
+            shown: None,
+            sent: None,
+        }
+    }
+}
 
 impl Session<'_> {
     pub(super) async fn send(&mut self, at: usize) -> Result<Then, Halt> {
@@ -34,7 +56,7 @@ impl Session<'_> {
             )));
         };
         let args = match &request {
-            None => Ok(call.args),
+            None => Ok(call.args.clone()),
             Some(id) => self.stored_args(id, &call.tool).await?,
         };
         if let (Ok(args), Some(Control::RequestTool)) = (&args, Control::named(&call.tool)) {
@@ -44,46 +66,17 @@ impl Session<'_> {
                 return Ok(Then::Event(Event::Granted { at, tool }));
             }
         }
-        self.tell(
-            EventKind::ToolExecStart,
-            Severity::Info,
-            &[("Tool", call.tool.as_str().into())],
-        );
-        self.tell_mcp(EventKind::McpCallStart, &call.tool);
-        let mut shown = None;
-        let mut done = None;
         self.runner.toolbox.present(&call.tool).await;
         self.shelf = self.runner.toolbox.shelf();
         let tool = self.shelf.get(&call.tool).cloned();
-        let carried = match (args, tool) {
-            (Err(why), _) => Carried::Failed(why.to_owned()),
-            (Ok(_), None) => {
-                Carried::Failed("the tool is not there any more; the call was not made".to_owned())
-            }
-            (Ok(_), Some(_)) if self.has_changed(at) => Carried::Failed(CHANGED.to_owned()),
-            (Ok(text), Some(tool)) => match (call.tool.parse::<ToolName>(), read(&text)) {
-                (Ok(name), Ok(args)) => {
-                    let send = async {
-                        let mut carried = tool.carry_out(&text, &permit).await;
-                        let mut sends = 1;
-                        while tool.idempotent && sends < SENDS && matches!(carried, Carried::Unknown(_)) {
-                            carried = tool.carry_out(&text, &permit).await;
-                            sends += 1;
-                        }
-                        carried
-                    };
-                    let (carried, output) = self
-                        .carry_out_through_hooks(&call.id, name.clone(), args.clone(), send)
-                        .await;
-                    // What a hook kept from running has no result to look at.
-                    done = output.is_some().then_some(ToolCall { tool: name, args });
-                    shown = output;
-                    carried
-                }
-                _ => Carried::Failed("the stored call cannot be read; it was not made".to_owned()),
-            },
+        let made = match (args, tool) {
+            (Err(why), _) => Err(why),
+            (Ok(_), None) => Err("the tool is not there any more; the call was not made"),
+            (Ok(_), Some(_)) if self.has_changed(at) => Err(CHANGED),
+            (Ok(text), Some(tool)) => Ok((text, tool)),
         };
-        info!(job = %self.job.id, call = %call.id, ok = matches!(carried, Carried::Done(_)), "a call was carried out");
+        let Attempt { carried, shown, sent } = self.attempt(&call, made, &permit).await;
+        let answered = !matches!(carried, Carried::Unknown(_));
         let (status, text) = match carried {
             Carried::Unknown(_) if request.is_some() => {
                 warn!(job = %self.job.id, call = %call.id, "an approved call was sent and not answered");
@@ -102,8 +95,15 @@ impl Session<'_> {
             OutcomeStatus::Failed => text.lines().next().unwrap_or_default(),
         };
         self.prepare_record(at, status, detail);
-        let text = match done {
-            Some(done) => self.after(&call.id, &done, status, text, shown).await,
+        if let Some(Record {
+            ran: finish_call::Ran::Allowed { answered: known, .. },
+            ..
+        }) = &mut self.record
+        {
+            *known = answered;
+        }
+        let text = match sent {
+            Some(sent) => self.after(&call.id, &sent, status, text, shown).await,
             None => text,
         };
         let is_error = status == OutcomeStatus::Failed;
@@ -118,6 +118,65 @@ impl Session<'_> {
             at,
             told: told(&text),
         }))
+    }
+
+    /// Carries the call out inside everything around it, again under the same permit where that is safe.
+    async fn attempt(
+        &self,
+        call: &Call,
+        made: Result<(String, Arc<Tool>), &'static str>,
+        permit: &PermitId,
+    ) -> Attempt {
+        self.tell(
+            EventKind::ToolExecStart,
+            Severity::Info,
+            &[("Tool", call.tool.as_str().into())],
+        );
+        self.tell_mcp(EventKind::McpCallStart, &call.tool);
+        self.progress(Progress::ToolStarted {
+            call: call.id.clone(),
+            tool: call.tool.clone(),
+        });
+        let attempt = match made {
+            Err(why) => Attempt::not_made(why),
+            Ok((text, tool)) => match (call.tool.parse::<ToolName>(), read(&text)) {
+                (Ok(name), Ok(args)) => {
+                    let send = self.send_until_answered(&tool, &text, permit);
+                    let (carried, shown) = self
+                        .carry_out_through_hooks(&call.id, name.clone(), args.clone(), send)
+                        .await;
+                    Attempt {
+                        carried,
+                        // What a hook kept from running has no result to look at.
+                        sent: shown.is_some().then_some(ToolCall { tool: name, args }),
+                        shown,
+                    }
+                }
+                _ => Attempt::not_made("the stored call cannot be read; it was not made"),
+            },
+        };
+        self.progress(Progress::ToolFinished {
+            call: call.id.clone(),
+            tool: call.tool.clone(),
+            status: match attempt.carried {
+                Carried::Done(_) => "succeeded",
+                Carried::Failed(_) => "failed",
+                Carried::Unknown(_) => "unknown",
+            },
+        });
+        info!(job = %self.job.id, call = %call.id, ok = matches!(attempt.carried, Carried::Done(_)), "a call was carried out");
+        attempt
+    }
+
+    async fn send_until_answered(&self, tool: &Tool, text: &str, permit: &PermitId) -> Carried {
+        let mut carried = tool.carry_out(text, permit).await;
+        let mut sends = 1;
+        while tool.idempotent && sends < self.limits.sends && matches!(carried, Carried::Unknown(_)) {
+            tokio::time::sleep(self.limits.resend_pause * sends).await;
+            carried = tool.carry_out(text, permit).await;
+            sends += 1;
+        }
+        carried
     }
 
     /// The result as hooks leave it. What is on record is what the tool said, whatever they make of it.
@@ -182,6 +241,7 @@ impl Session<'_> {
             (None, Ok(tool)) => finish_call::Ran::Allowed {
                 tool,
                 permit: permit.clone(),
+                answered: true,
             },
             (None, Err(_)) => return,
         };
@@ -221,18 +281,15 @@ impl Session<'_> {
                     warn!(%request, %error, "the outcome of a call could not be put on record");
                 }
             }
-            finish_call::Ran::Allowed { tool, permit } => gatekeeper.journal().write(
+            finish_call::Ran::Allowed {
+                tool,
+                permit,
+                answered,
+            } => gatekeeper.journal().write(
                 self.draft("tool.executed")
                     .with("tool_name", tool.as_str())
                     .with("permit", permit.as_str())
-                    .with(
-                        "status",
-                        if record.status == OutcomeStatus::Succeeded {
-                            "succeeded"
-                        } else {
-                            "failed"
-                        },
-                    )
+                    .with("status", finish_call::status(record.status, answered))
                     .with_private("detail", record.detail),
             ),
         }

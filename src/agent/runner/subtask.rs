@@ -8,6 +8,7 @@ use crate::agent::tool::told;
 use crate::ids::JobId;
 use crate::job::finish::Ending;
 use crate::job::park::Until;
+use crate::job::progress::Progress;
 use crate::job::spawn::{Newborn, Spawn};
 use crate::job::submit::Submit;
 use crate::job::worker::Ran;
@@ -22,6 +23,10 @@ impl Session<'_> {
                 })
                 .await;
         };
+        self.progress(Progress::MovementChanged {
+            from: self.job.movement.clone(),
+            to: name.to_owned(),
+        });
         self.movement = movement;
         name.clone_into(&mut self.job.movement);
         // Movement and memory are saved together, before the model is asked.
@@ -54,6 +59,7 @@ impl Session<'_> {
                 persons: self.job.persons.clone(),
                 parent: Some(self.job.id.clone()),
                 priority: self.job.priority,
+                run_at: None,
             },
         });
         Then::Event(Event::Spawned {

@@ -40,11 +40,12 @@ impl CommandTool {
                 "the command ended with exit code {code}\n{}",
                 said(&out, &err, limit)
             )),
-            How::Signalled(signal) => Carried::Failed(format!(
-                "the command was ended by signal {signal}\n{}",
+            // A program that did not come to its own end has not said how far it came.
+            How::Signalled(signal) => Carried::Unknown(format!(
+                "the command was ended by signal {signal}; what it did until then is done\n{}",
                 said(&out, &err, limit)
             )),
-            How::TimedOut(patience) => Carried::Failed(format!(
+            How::TimedOut(patience) => Carried::Unknown(format!(
                 "the command took longer than {} ms and was ended; what it did until then is done\n{}",
                 patience.as_millis(),
                 said(&out, &err, limit)

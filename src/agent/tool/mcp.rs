@@ -131,13 +131,18 @@ impl Drop for McpTools {
     }
 }
 
-/// Whether one of the patterns (names, or their beginning with `*` behind it) may mean a tool of this server.
+/// Whether one of the patterns (names and globs) may mean a tool of this server, as far as their beginning tells.
 pub fn may_mean(patterns: &[String], server: &str) -> bool {
     let of_server = full_name(server, "");
-    patterns.iter().any(|pattern| match pattern.strip_suffix('*') {
-        Some(head) => head.starts_with(&of_server) || of_server.starts_with(head),
-        None => pattern.starts_with(&of_server),
-    })
+    patterns
+        .iter()
+        .any(|pattern| match pattern.find(['*', '?', '[', '{', '\\']) {
+            Some(end) => {
+                let head = pattern.get(..end).unwrap_or_default();
+                head.starts_with(&of_server) || of_server.starts_with(head)
+            }
+            None => pattern.starts_with(&of_server),
+        })
 }
 
 impl McpTool {
@@ -237,6 +242,8 @@ mod tests {
             "mcp__files__read",
             "mcp__files__re*",
             "mcp__fi*",
+            "mcp__{files,mail}__*",
+            "*__read",
         ] {
             assert!(may(pattern), "{pattern}");
         }

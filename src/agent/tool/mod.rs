@@ -187,7 +187,7 @@ impl Tool {
 
     /// Why the tool could not take these arguments, by its schema, in words that hold no value of theirs.
     pub(crate) fn misfit(&self, args: &Arguments) -> Option<String> {
-        fit::misfit(&self.parameters, args.json()).or_else(|| match &self.way {
+        misfit(&self.parameters, args).or_else(|| match &self.way {
             Way::Http(tool) => tool.misfit(args.json()),
             Way::Command(_) | Way::Mcp(_) => None,
             #[cfg(test)]
@@ -216,6 +216,11 @@ impl Tool {
             Way::Scripted(does) => does(args, permit),
         }
     }
+}
+
+/// Why arguments do not fit a JSON Schema, in words that hold no value of theirs; `None` when they do.
+pub fn misfit(schema: &Value, args: &Arguments) -> Option<String> {
+    fit::misfit(schema, args.json())
 }
 
 /// A result as the model is told it: at most [`MAX_RESULT`] characters, and when it was longer, saying so.

@@ -72,8 +72,8 @@ async fn every_way_to_fail_is_an_answer() {
         failed,
         Carried::Failed("the command ended with exit code 3\nout\n\n[stderr]\nbad\n".to_owned())
     );
-    let Carried::Failed(killed) = run("kill -9 $$").await else {
-        panic!("failed")
+    let Carried::Unknown(killed) = run("kill -9 $$").await else {
+        panic!("it did not say how far it came")
     };
     assert!(killed.starts_with("the command was ended by signal 9"));
     let nowhere = CommandTool::new(ChildConfig {
@@ -141,8 +141,8 @@ async fn a_time_out_ends_the_whole_tree_even_one_that_ignores_the_request() {
     let carried = shell(&script, &[])
         .carry_out("{}", Duration::from_millis(500), OUTPUT_LIMIT)
         .await;
-    let Carried::Failed(text) = carried else {
-        panic!("failed")
+    let Carried::Unknown(text) = carried else {
+        panic!("it did not say how far it came")
     };
     assert!(text.starts_with("the command took longer than 500 ms"));
     assert!(began.elapsed() < Duration::from_secs(15));
@@ -190,6 +190,10 @@ async fn serve(State(seen): State<Arc<Seen>>, uri: Uri, headers: HeaderMap, body
         "/moved" => (StatusCode::TEMPORARY_REDIRECT, [("location", "/elsewhere")], "").into_response(),
         "/slow" => std::future::pending().await,
         "/flood" => "x".repeat(2 * OUTPUT_LIMIT).into_response(),
+        status if status.starts_with("/status/") => {
+            let code = status.trim_start_matches("/status/").parse().unwrap();
+            (StatusCode::from_u16(code).unwrap(), "said").into_response()
+        }
         _ => "{\"ok\":true}".into_response(),
     }
 }
@@ -302,6 +306,22 @@ async fn what_may_have_arrived_is_unknown_and_what_cannot_have_is_not() {
     let place = Place::open().await;
     let slow = place.call("/slow", Duration::from_millis(300)).await;
     assert!(matches!(slow, Carried::Unknown(_)), "{slow:?}");
+    // One that ends its answer before the length that it announced.
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let short = Place {
+        base: format!("http://{}", listener.local_addr().unwrap()),
+        ..Place::open().await
+    };
+    short.tasks.spawn(async move {
+        while let Ok((mut stream, _)) = listener.accept().await {
+            let mut buffer = [0; 1024];
+            let _ = tokio::io::AsyncReadExt::read(&mut stream, &mut buffer).await;
+            let answer = b"HTTP/1.1 200 OK\r\ncontent-length: 4096\r\n\r\n{\"ok\":";
+            let _ = tokio::io::AsyncWriteExt::write_all(&mut stream, answer).await;
+        }
+    });
+    let broken_off = short.call("/", Duration::from_secs(20)).await;
+    assert!(matches!(broken_off, Carried::Unknown(_)), "{broken_off:?}");
     // A server that takes the call and hangs up.
     let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
     let rude = Place {
@@ -324,6 +344,52 @@ async fn what_may_have_arrived_is_unknown_and_what_cannot_have_is_not() {
     drop(closed);
     let refused = nobody.call("/", Duration::from_secs(20)).await;
     assert!(matches!(refused, Carried::Failed(_)), "{refused:?}");
+    let nameless = Place {
+        base: "http://nowhere.invalid".to_owned(),
+        client: reqwest::Client::builder()
+            .no_proxy()
+            .dns_resolver(Arc::new(NoNames))
+            .build()
+            .unwrap(),
+        ..Place::open().await
+    };
+    let unnamed = nameless.call("/", Duration::from_secs(20)).await;
+    assert!(matches!(unnamed, Carried::Failed(_)), "{unnamed:?}");
+}
+
+/// Knows nobody.
+struct NoNames;
+
+impl reqwest::dns::Resolve for NoNames {
+    fn resolve(&self, _: reqwest::dns::Name) -> reqwest::dns::Resolving {
+        Box::pin(async { Err("no such name".into()) })
+    }
+}
+
+/// The finding: a gateway's 502, 503 or 504 was recorded as the tool's own failure.
+#[tokio::test]
+async fn each_status_says_what_can_be_known() {
+    let place = Place::open().await;
+    let patience = Duration::from_secs(20);
+    for code in [200, 201, 202, 204, 206] {
+        let carried = place.call(&format!("/status/{code}"), patience).await;
+        assert!(matches!(carried, Carried::Done(_)), "{code}: {carried:?}");
+    }
+    for code in [
+        303, 400, 401, 403, 404, 408, 409, 413, 422, 425, 429, 499, 500, 501, 505,
+    ] {
+        let carried = place.call(&format!("/status/{code}"), patience).await;
+        let words = format!("HTTP {code}");
+        assert!(
+            matches!(&carried, Carried::Failed(text) if text.starts_with(&words)),
+            "{code}: {carried:?}"
+        );
+    }
+    for code in [502, 503, 504, 507, 508, 511, 520, 522, 524, 529, 599, 600] {
+        let carried = place.call(&format!("/status/{code}"), patience).await;
+        assert!(matches!(carried, Carried::Unknown(_)), "{code}: {carried:?}");
+    }
+    place.tasks.ask_to_stop();
 }
 
 proptest! {

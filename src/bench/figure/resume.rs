@@ -246,6 +246,7 @@ impl Engine {
             persons: Vec::new(),
             parent: None,
             priority: 0,
+            run_at: None,
         };
         let submitted = self.gatekeeper.store().run(submit).await;
         submitted.map(drop).map_err(|error| BenchError::other(&error))

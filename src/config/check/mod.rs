@@ -23,6 +23,7 @@ use super::{
 
 mod channel;
 mod compile;
+mod evaluation;
 mod operator;
 mod policy;
 mod token;
@@ -83,6 +84,9 @@ pub(super) fn whole(cx: &Context<'_>, source: &SourceMap, draft: Draft) -> Optio
         channel::check(&view);
         operator::check(&view);
         token::check(&view);
+        if let Some(agent) = &agent {
+            evaluation::check(&view, agent);
+        }
         if let Some(policy) = &policy {
             policy::check(&view, policy);
             warn_of_tools(&view, policy, agent.as_ref());

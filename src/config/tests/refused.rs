@@ -55,6 +55,13 @@ const KEYS_AND_VALUES: &[Case] = &[
     ("  - name: pay\n", "  - name: pay/../x\n", BadValue, "channels[1].name", 22),
     ("    email: dana@example.com\n", "    email: dana\n", BadValue, "operators[0].email", 10),
     ("  - id: dana\n", "  - id: dana\n    id: mira\n", DuplicateKey, "operators[0]", 10),
+    ("server: {listen", "agent: {max_memory: 1000}\nserver: {listen", BadValue, "agent.max_memory", 1),
+    ("server: {listen", "agent: {ask_limit: few}\nserver: {listen", WrongType, "agent.ask_limit", 1),
+    ("server: {listen", "agent: {max_iterations: 0}\nserver: {listen", BadValue, "agent.max_iterations", 1),
+    ("server: {listen", "agent: {evaluation: {bypass_gate: true, tokens: []}}\nserver: {listen", BadValue, "agent.evaluation.tokens", 1),
+    ("server: {listen", "agent: {evaluation: {tokens: [agent]}}\nserver: {listen", MissingKey, "agent.evaluation.bypass_gate", 1),
+    ("server: {listen", "agent: {evaluation: {bypass_gate: true, tokens: [agnet]}}\nserver: {listen", UnknownName, "agent.evaluation.tokens", 1),
+    ("server: {listen", "agent: {evaluation: {bypass_gate: true, tokens: [dana-cli]}}\nserver: {listen", UnknownName, "agent.evaluation.tokens", 1),
     ("127.0.0.1:8460", "'::8080'", BadValue, "server.listen", 1),
     ("127.0.0.1:8460", "8080", WrongType, "server.listen", 1),
 ];

@@ -52,6 +52,25 @@ impl ToolGlobs {
     }
 }
 
+/// One glob over names of tools, for whoever names tools outside the policy (the movements of a piece).
+#[derive(Debug, Clone)]
+pub struct ToolGlob(globset::GlobMatcher);
+
+impl ToolGlob {
+    /// Reads one, within the limits of the policy.
+    ///
+    /// # Errors
+    /// What is wrong with it.
+    pub fn parse(glob: &str) -> Result<Self, String> {
+        one(glob, &Limits::default()).map(|glob| Self(glob.compile_matcher()))
+    }
+
+    /// Whether it means the tool of this name.
+    pub fn matches(&self, tool: &str) -> bool {
+        self.0.is_match(tool)
+    }
+}
+
 fn one(glob: &str, limits: &Limits) -> Result<globset::Glob, String> {
     if glob.is_empty() {
         return Err("the glob is empty".to_owned());

@@ -19,6 +19,7 @@ use std::{fmt, sync::Arc};
 use super::terms::Terms;
 pub use compile::{CompileProblem, Limits, RuleRef};
 pub use facts::CallFacts;
+pub use glob::ToolGlob;
 pub use judge::{Judgement, Unevaluated, Voice, Voices};
 pub use rule::Rule;
 pub use source::{Approvers, ConfirmSource, Effect, PartialView, PolicySource, RuleSource};

@@ -1,8 +1,12 @@
 //! A tool behind HTTP: one request a call, made of the stored arguments alone ([`request`]), the permit as its idempotency key.
 //! The client that it is given follows no redirect: an approved body must not travel to where somebody else points.
+//!
+//! What came of a call is decided by what can be known ([`Answered`]): a call that never left did not run, an answer of the tool
+//! itself is taken at its word, and everything between (a lost connection, time that ran out, the word of a gateway) is unknown.
 
 use std::time::Duration;
 
+use reqwest::StatusCode;
 use reqwest::header::{CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 
 use self::request::Plan;
@@ -99,6 +103,7 @@ impl HttpTool {
             Err(error) => return Carried::Unknown(lost(&error)),
         };
         let status = response.status();
+        let answered = Answered::of(status);
         let (mut body, mut more) = (Vec::new(), false);
         loop {
             match response.chunk().await {
@@ -112,22 +117,43 @@ impl HttpTool {
                     }
                 }
                 // The status is the answer; only words are missing.
-                Err(_) if !status.is_success() => break,
+                Err(_) if answered == Answered::Refused => break,
                 Err(error) => return Carried::Unknown(lost(&error)),
             }
         }
         let text = as_text(&body, more.then_some(limit));
-        if status.is_success() && self.method == reqwest::Method::HEAD {
-            Carried::Done(format!("HTTP {}", status.as_u16()))
-        } else if status.is_success() {
-            Carried::Done(text)
-        } else if status.is_redirection() {
-            Carried::Failed(format!(
-                "HTTP {}: the tool pointed elsewhere, which is not followed\n{text}",
-                status.as_u16()
-            ))
-        } else {
-            Carried::Failed(format!("HTTP {}\n{text}", status.as_u16()))
+        let code = status.as_u16();
+        match answered {
+            Answered::Did if self.method == reqwest::Method::HEAD => Carried::Done(format!("HTTP {code}")),
+            Answered::Did => Carried::Done(text),
+            Answered::Refused if status.is_redirection() => Carried::Failed(format!(
+                "HTTP {code}: the tool pointed elsewhere, which is not followed\n{text}"
+            )),
+            Answered::Refused => Carried::Failed(format!("HTTP {code}\n{text}")),
+            Answered::Unclear => Carried::Unknown(format!(
+                "HTTP {code}: what stands before the tool got no answer from it; the call may have been carried out\n{text}"
+            )),
+        }
+    }
+}
+
+/// What a status says of the call (RFC 9110, section 15).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Answered {
+    /// 2xx: it was carried out.
+    Did,
+    /// 3xx and 4xx: it was refused or sent elsewhere. 500, 501 and 505: the tool itself says that it failed.
+    Refused,
+    /// 502, 503, 504 and every other 5xx are the words of a gateway, which does not know what became of the call.
+    Unclear,
+}
+
+impl Answered {
+    fn of(status: StatusCode) -> Self {
+        match status.as_u16() {
+            200..=299 => Self::Did,
+            300..=499 | 500 | 501 | 505 => Self::Refused,
+            _ => Self::Unclear,
         }
     }
 }

@@ -21,6 +21,7 @@ pub async fn handle(
     mut members: Members,
 ) -> Result<Json<JobView>, Problem> {
     let answer = members.required("answer")?;
+    let question = members.name("question_id")?;
     members.finish()?;
     let desk = api.desk().ok_or_else(|| Problem::new(Code::NotInstalled))?;
     let gatekeeper = api.gatekeeper();
@@ -31,6 +32,7 @@ pub async fn handle(
         org,
         by,
         answer: Opening::new(&answer, &**gatekeeper.ids()),
+        question,
         hear: desk.hear(),
         confirmations: known.map(|job| job.confirmations).unwrap_or_default(),
         roll: std::sync::Arc::clone(gatekeeper.roll()),
@@ -40,6 +42,12 @@ pub async fn handle(
         Answered::DecidedByRequest => Err(Problem::new(Code::NotAwaitingAnswer)
             .because("this wait is decided through its confirmation request")),
         Answered::NotWaiting => Err(Problem::new(Code::NotAwaitingAnswer)),
+        Answered::Closed => Err(Problem::new(Code::QuestionClosed)
+            .because("the question of this `question_id` is not open; read the job for the one that is")),
+        Answered::Ambiguous => Err(Problem::new(Code::QuestionIdNeeded).because(
+            "the job asked for an outcome before, so an answer must name the question that it is for: read the job and send \
+             its `question_id`",
+        )),
         Answered::NotAllowed => Err(Problem::forbidden(
             "operator_needed",
             "only an operator may answer this",

@@ -4,12 +4,21 @@ use serde_json::{Value, json};
 
 use super::Desk;
 use crate::http::fixture::Bench;
+use crate::ids::JobId;
 use crate::job::Job;
-use crate::job::answer::{Hear, NoQuestion, Reply};
+use crate::job::answer::{Hear, NotHeard, Question};
+use crate::job::progress::{Feed, Progress};
 use crate::job::view::Activity;
 
-/// A desk with one piece.
-pub struct OnePiece;
+/// A desk with one piece, and a feed that tests fill.
+pub struct OnePiece(Feed);
+
+impl OnePiece {
+    /// With this feed.
+    pub const fn with(feed: Feed) -> Self {
+        Self(feed)
+    }
+}
 
 impl Desk for OnePiece {
     fn entrance(&self, piece: &str) -> Option<String> {
@@ -17,11 +26,15 @@ impl Desk for OnePiece {
     }
 
     fn hear(&self) -> Hear {
-        |memory: &str, _: &Reply| -> Result<String, NoQuestion> { Ok(memory.to_owned()) }
+        |_, _, _| Err(NotHeard::NoQuestion)
     }
 
-    fn question(&self, _: &Job) -> Option<String> {
+    fn question(&self, _: &Job) -> Option<Question> {
         None
+    }
+
+    fn feed(&self) -> Option<&Feed> {
+        Some(&self.0)
     }
 
     fn activity(&self, _: &Job) -> Option<Activity> {
@@ -46,6 +59,37 @@ async fn a_priority_is_a_whole_number_within_bounds() {
     }
     let heard = bench.post("/api/jobs", "agent", ask(json!(-100))).await;
     assert_eq!(heard.status, 201, "{}", heard.text);
+}
+
+#[tokio::test]
+async fn a_job_may_be_submitted_for_later_and_is_not_lost_there() {
+    let bench = Bench::new().await;
+    let ask = |at: Value| json!({ "piece": "pay-invoice", "input": "x", "run_at": at });
+    for bad in [
+        json!("tomorrow"),
+        json!("2026-02-31T12:00:00Z"),
+        json!("2026-02-01"),
+        json!("2027-02-02T12:00:00Z"),
+        json!(5),
+        json!(""),
+    ] {
+        let heard = bench.post("/api/jobs", "agent", ask(bad)).await;
+        assert_eq!(heard.code(), "invalid_request", "{}", heard.text);
+    }
+    let heard = bench
+        .post("/api/jobs", "agent", ask(json!("2026-02-01T14:00:00+02:00")))
+        .await;
+    assert_eq!(heard.status, 201, "{}", heard.text);
+    let job = heard.json();
+    assert_eq!(job["run_at"], "2026-02-01T12:00:00.000Z");
+    let path = format!("/api/jobs/{}", job["id"].as_str().unwrap());
+    assert_eq!(bench.get(&path, "dana").await.json()["run_at"], job["run_at"]);
+    let heard = bench.send("POST", &format!("{path}/cancel"), "agent", "").await;
+    assert_eq!(heard.json()["status"], "cancelled");
+    let past = bench
+        .post("/api/jobs", "agent", ask(json!("2020-01-01T00:00:00Z")))
+        .await;
+    assert_eq!(past.json()["run_at"], Value::Null, "at once");
 }
 
 #[tokio::test]
@@ -155,6 +199,79 @@ async fn the_stream_tells_every_change_until_the_end() {
     let last: Value = serde_json::from_str(told.last().expect("an event")).unwrap();
     assert_eq!(last["status"], "cancelled");
     assert!(heard.text.contains("event: job"));
+}
+
+/// The events of a stream: name, id and data.
+fn events(text: &str) -> Vec<(String, String, Value)> {
+    let member = |event: &str, name: &str| {
+        let line = event
+            .lines()
+            .find_map(|line| line.strip_prefix(name).map(str::trim));
+        line.unwrap_or_default().to_owned()
+    };
+    text.split("\n\n")
+        .filter(|event| event.contains("data:"))
+        .map(|event| {
+            let data = serde_json::from_str(&member(event, "data:")).unwrap();
+            (member(event, "event:"), member(event, "id:"), data)
+        })
+        .collect()
+}
+
+#[tokio::test]
+async fn the_stream_tells_what_goes_on_and_goes_on_where_a_listener_was() {
+    let bench = Bench::new().await;
+    let job = submit(&bench).await;
+    let id = JobId::parse(job["id"].as_str().unwrap()).unwrap();
+    let path = format!("/api/jobs/{id}/events");
+    bench.feed.tell(&id, Progress::Resumed);
+    let telling = async {
+        while !bench.feed.is_heard(&id) {
+            tokio::task::yield_now().await;
+        }
+        bench.feed.tell(&id, Progress::TurnStarted { turn: 0 });
+        let call = || ("t0000c000".to_owned(), "oa__pay".to_owned());
+        let (started, tool) = call();
+        bench
+            .feed
+            .tell(&id, Progress::ToolStarted { call: started, tool });
+        bench
+            .send("POST", &format!("/api/jobs/{id}/cancel"), "agent", "")
+            .await
+    };
+    let (heard, _) = tokio::join!(bench.get(&path, "agent"), telling);
+    let told = events(&heard.text);
+    let names: Vec<&str> = told.iter().map(|(name, _, _)| name.as_str()).collect();
+    assert_eq!(names.first(), Some(&"job"), "first as it stands");
+    assert!(!names.contains(&"resumed"), "what was before is in the snapshot");
+    assert_eq!(names[names.len() - 2..], ["ended", "job"], "{names:?}");
+    let ended = &told[told.len() - 2].2;
+    assert_eq!(*ended, json!({"type": "ended", "status": "cancelled"}));
+    for (name, _, data) in told.iter().filter(|(name, _, _)| name != "job") {
+        assert_eq!(data["type"], name.as_str());
+    }
+    let tool = told.iter().find(|(name, _, _)| name == "tool_started").unwrap();
+    assert_eq!(
+        tool.2,
+        json!({"type": "tool_started", "call": "t0000c000", "tool": "oa__pay"})
+    );
+
+    // Who heard as far as the start of the turn hears the rest and how the job stands, and nothing twice.
+    let (_, start, _) = told.iter().find(|(name, _, _)| name == "turn_started").unwrap();
+    let heard = bench.get_after(&path, "agent", start).await;
+    let names: Vec<String> = events(&heard.text).into_iter().map(|(name, _, _)| name).collect();
+    assert_eq!(names, ["tool_started", "ended", "job"]);
+    // Who heard all of it hears nothing more, and ids that are none of ours lose nobody the snapshot.
+    let (_, last, _) = told.last().unwrap();
+    assert_eq!(events(&bench.get_after(&path, "agent", last).await.text), []);
+    for odd in ["", "x", "7.2.3.4", "99999999999999999999", "-1", "0.deadbeef.7"] {
+        let heard = bench.get_after(&path, "agent", odd).await;
+        let names: Vec<String> = events(&heard.text).into_iter().map(|(name, _, _)| name).collect();
+        assert_eq!(names, ["ended", "job"], "{odd}");
+    }
+    // An id as it was before there was progress.
+    let version = last.split('.').next().unwrap();
+    assert_eq!(events(&bench.get_after(&path, "agent", version).await.text), []);
 }
 
 #[tokio::test]

@@ -5,7 +5,8 @@ use crate::http::auth::Reader;
 use crate::http::problem::Problem;
 use crate::ids::JobId;
 use crate::job::Job;
-use crate::job::answer::Hear;
+use crate::job::answer::{Hear, Question};
+use crate::job::progress::Feed;
 use crate::job::view::{Activity, JobView};
 
 pub mod answer;
@@ -27,7 +28,10 @@ pub trait Desk: Send + Sync {
     fn hear(&self) -> Hear;
 
     /// What a parked run asks its user.
-    fn question(&self, job: &Job) -> Option<String>;
+    fn question(&self, job: &Job) -> Option<Question>;
+
+    /// What goes on in the runs of this process, for those who watch.
+    fn feed(&self) -> Option<&Feed>;
 
     /// What goes on in a run.
     fn activity(&self, job: &Job) -> Option<Activity>;
@@ -35,8 +39,11 @@ pub trait Desk: Send + Sync {
 
 /// Shows a job.
 pub fn view(api: &Api, job: &Job) -> JobView {
+    let question = job.state.wait_reason().and_then(|_| api.desk()?.question(job));
+    let (question, question_id) = question.map(|question| (question.text, question.id)).unzip();
     JobView {
-        question: job.state.wait_reason().and_then(|_| api.desk()?.question(job)),
+        question,
+        question_id,
         ..JobView::from(job)
     }
 }
