@@ -117,6 +117,7 @@ mod tests {
                 roles: vec!["finance".to_owned()],
                 operators: Vec::new(),
             },
+            also: Vec::new(),
             quorum: 2,
             deny_threshold: 1,
             self_approval: false,

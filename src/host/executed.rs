@@ -105,6 +105,8 @@ mod tests {
             permit: PermitId::fresh(&world.ids),
             roll: std::sync::Arc::clone(&world.roll),
             denied_by: None,
+            grant: None,
+            offered: None,
         };
         assert!(world.memory.run(&consume).is_ok());
         let key = CallKey {

@@ -3,13 +3,13 @@
 use tracing::warn;
 
 use super::{Halt, Session, Then};
+use crate::job::Job;
 use crate::job::family::Family;
 use crate::job::finish::{Ending, Finish};
 use crate::job::park::{Park, Parked, Until};
 use crate::job::progress::Progress;
 use crate::job::save::{Remembered, Save};
 use crate::job::worker::Ran;
-use crate::job::Job;
 
 impl Session<'_> {
     /// Parks; the run goes on in the movement `resume`, or where it is.
