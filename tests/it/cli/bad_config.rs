@@ -162,7 +162,7 @@ fn hooks_of_pieces_are_checked_and_events_that_never_occur_are_told() {
     );
     let ran = gatepost_in(&dir, &["serve"]);
     assert_eq!(ran.code, 1, "{}", ran.out);
-    assert!(ran.out.contains("result_truncate"), "{}", ran.out);
+    assert!(ran.err.contains("result_truncate"), "{}", ran.err);
 }
 
 #[test]
