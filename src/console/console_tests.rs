@@ -233,7 +233,7 @@ async fn the_one_time_address_works_once_and_from_here() {
 #[tokio::test]
 async fn hostile_text_stays_text_on_every_page() {
     let bench = Bench::new().await;
-    let evil = "\"><script>alert(1)</script>{{ 7*7 }}<img src=x onerror=y>\u{202e}";
+    let evil = "\"><script>alert(1)</script>{{ 9973*9967 }}<img src=x onerror=y>\u{202e}";
     let body = json!({
         "tool_name": evil.replace('\u{202e}', ""), "tool_args": { evil: evil }, "agent_id": evil, "session_id": evil,
         "requester": evil,
@@ -247,7 +247,7 @@ async fn hostile_text_stays_text_on_every_page() {
     ] {
         let page = dana.get(&path).await.text;
         assert!(page.contains("&lt;script&gt;alert(1)"), "{path}");
-        for trick in ["<script", "<img", "49", "\u{202e}"] {
+        for trick in ["<script", "<img", "99400891", "\u{202e}"] {
             assert!(!page.contains(trick), "{path}: {trick}");
         }
     }
