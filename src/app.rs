@@ -133,26 +133,24 @@ impl Server {
             channels::http_client().map_err(|error| StartError::Http(error.without_url().to_string()))?;
         let registry = channels::build(&config.channels, &http_client, &clock)?;
         let roll = Arc::new(people::roll(config));
-        let public_url = config
-            .server
-            .public_url
-            .as_ref()
-            .map(|url| url.join("").trim_end_matches('/').to_owned());
-        let maker = CardMaker::new(Arc::new(Phrasebook::load()?), key, Arc::clone(&roll), public_url);
+        let words = Arc::new(Phrasebook::load()?);
+        let maker = CardMaker::new(words, key, Arc::clone(&roll), public_url(config));
 
         let (tasks, journal_tasks, store_tasks) = (Tasks::new(), Tasks::new(), Tasks::new());
         let mut settings = Settings::new(config.storage.url.expose(), Arc::clone(&clock));
         settings.offset = offset;
         let store = open(&settings, &store_tasks).await?;
         let (journal, scribe) = Journal::open();
-        let outside = hook::Outside::new(&journal, &ids, &clock, &tasks);
+        let people = Arc::new(people::people(config));
+        let meter = people::meter(config, &store, &people);
+        let outside = hook::Outside::new(&journal, meter, &ids, &clock, &tasks);
         let hooks = Arc::new(hook::build(&[&config.hooks], &outside)?);
         observers::starting(&hooks, &registry);
         let gatekeeper = Gatekeeper::new(gatekeeper::Parts {
             store: store.clone(),
             policy: Arc::clone(&loaded.policy),
             roll,
-            people: Arc::new(people::people(config)),
+            people,
             registry: registry.clone(),
             maker: maker.clone(),
             ids: Arc::clone(&ids),
@@ -240,6 +238,12 @@ impl Server {
         }
         ended
     }
+}
+
+/// How people reach the console, if the configuration says so; without the last slash.
+fn public_url(config: &Config) -> Option<String> {
+    let url = config.server.public_url.as_ref();
+    url.map(|url| url.join("").trim_end_matches('/').to_owned())
 }
 
 /// Holds the connections of channels that need one.

@@ -1,9 +1,13 @@
 //! From the configured operators to the roll of voters and the map of who is who.
 
+use std::sync::Arc;
+
 use crate::config::{Config, IdentityScope};
 use crate::confirmation::roll::{Roll, Voter};
+use crate::gatekeeper::meter::Meter;
 use crate::gatekeeper::people::{Identity, People, Person};
-use crate::ids::{OperatorId, Org};
+use crate::ids::{OperatorId, Org, TokenName};
+use crate::storage::Store;
 
 /// Who may decide.
 pub fn roll(config: &Config) -> Roll {
@@ -35,4 +39,13 @@ pub fn people(config: &Config) -> People {
                 .collect(),
         }
     }))
+}
+
+/// What counts the calls of tokens and of the known persons behind them.
+pub fn meter(config: &Config, store: &Store, people: &Arc<People>) -> Meter {
+    let owners = config.tokens.iter().filter_map(|token| {
+        let owner = people.owner(&Org(token.org.clone()), token.owner.as_deref()?)?;
+        Some((TokenName(token.name.clone()), owner.clone()))
+    });
+    Meter::new(store.clone(), Arc::clone(people), owners.collect())
 }

@@ -25,6 +25,7 @@ use crate::storage::{Store, StoreError};
 pub mod ask;
 pub mod council;
 pub mod journal;
+pub mod meter;
 pub mod people;
 pub mod permit;
 pub mod wait;

@@ -110,6 +110,13 @@ impl People {
             .get(&(org.clone(), folded(requester.trim())))
             .map_or(&[], Vec::as_slice)
     }
+
+    /// The person whom the configuration names as the owner of a token.
+    pub fn owner(&self, org: &Org, owner: &str) -> Option<&OperatorId> {
+        let namesakes = self.named(org, owner);
+        let exact = namesakes.iter().find(|id| id.as_str() == owner);
+        exact.or(namesakes.first())
+    }
 }
 
 /// The form of a platform's id, without what makes it somebody's: `ou_…`, `U…`, or a plain word.

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use super::builtin::audit_log::AuditLog;
-use super::builtin::connector_rate_limit::{ConnectorRateLimit, Counts};
+use super::builtin::connector_rate_limit::ConnectorRateLimit;
 use super::builtin::read_only_guard::ReadOnlyGuard;
 use super::builtin::result_truncate::ResultTruncate;
 use super::builtin::settings::{BadSetting, Settings};
@@ -20,6 +20,7 @@ use super::registry::{BadGlob, Hooks, Mount, Source};
 use super::{Point, Recorder};
 use crate::clock::{Clock, SystemClock};
 use crate::config::hook::{self as config, Builtin, BuiltinHook, HooksConfig};
+use crate::gatekeeper::meter::Meter;
 use crate::gatekeeper::{Journal, Via};
 use crate::ids::{Ids, SystemIds};
 use crate::lifecycle::Tasks;
@@ -32,21 +33,27 @@ pub const GRACE: Duration = Duration::from_millis(500);
 pub struct Outside {
     /// Where their answers are put on record.
     pub recorder: Recorder,
-    /// Time, for events and rate limits.
+    /// Time, for events.
     pub clock: Arc<dyn Clock>,
-    /// What the general rate limit has counted.
-    pub counts: Arc<Counts>,
+    /// Where calls are counted.
+    pub meter: Meter,
     /// Where observers and the readers of programs run.
     pub tasks: Tasks,
 }
 
 impl Outside {
     /// What hooks of a server are built with.
-    pub fn new(journal: &Journal, ids: &Arc<dyn Ids>, clock: &Arc<dyn Clock>, tasks: &Tasks) -> Self {
+    pub fn new(
+        journal: &Journal,
+        meter: Meter,
+        ids: &Arc<dyn Ids>,
+        clock: &Arc<dyn Clock>,
+        tasks: &Tasks,
+    ) -> Self {
         Self {
             recorder: Recorder::new(journal.clone(), Arc::clone(ids)),
             clock: Arc::clone(clock),
-            counts: Arc::default(),
+            meter,
             tasks: tasks.clone(),
         }
     }
@@ -56,7 +63,7 @@ impl Outside {
         Self {
             recorder: Recorder::forgetful(ids),
             clock: Arc::new(SystemClock),
-            counts: Arc::default(),
+            meter: Meter::none(),
             tasks: Tasks::new(),
         }
     }
@@ -195,14 +202,9 @@ fn mount_builtin(
                 let Some(named) = block.builtins.get(&builtin).filter(|hook| hook.enabled) else {
                     continue;
                 };
-                let counts = if at == 0 {
-                    Arc::clone(&outside.counts)
-                } else {
-                    Arc::default()
-                };
-                let clock = Arc::clone(&outside.clock);
+                let meter = outside.meter.clone();
                 let (mount, hook) =
-                    ConnectorRateLimit::new(named.config.clone(), named.priority, clock, counts)
+                    ConnectorRateLimit::new(named.config.clone(), named.priority, meter, at > 0)
                         .map_err(bad)?;
                 hooks.intercept(on(named, mount), Arc::new(hook))?;
             }

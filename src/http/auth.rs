@@ -92,11 +92,7 @@ impl Tokens {
                     owner: token
                         .owner
                         .as_deref()
-                        .and_then(|owner| {
-                            let namesakes = people.named(&org, owner);
-                            let exact = namesakes.iter().find(|id| id.as_str() == owner);
-                            exact.or(namesakes.first())
-                        })
+                        .and_then(|owner| people.owner(&org, owner))
                         .cloned(),
                     pieces: token.pieces.clone(),
                 },

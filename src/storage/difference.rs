@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use super::rows::grant::{GrantChange, GrantRow};
-use super::rows::log::{EventRow, HeadRow, ReplayMemory};
+use super::rows::log::{EventRow, HeadRow, ReplayMemory, TallyRow};
 use super::rows::request::{ConfirmationChange, ConfirmationRow, DeliveryRow, VoteRow};
 use super::rows::spell;
 use super::rows::work::{JobChange, JobRow, OutboxRow};
@@ -24,13 +24,14 @@ pub(super) enum Step {
     InsertReplays,
     InsertGrants,
     ChangeGrants,
+    PutTallies,
     InsertEvents,
     MoveHeads,
 }
 
 impl Step {
     /// All of them, in the order in which they are written.
-    pub(super) const ALL: [Self; 14] = [
+    pub(super) const ALL: [Self; 15] = [
         Self::InsertJobs,
         Self::InsertConfirmations,
         Self::ChangeConfirmations,
@@ -43,6 +44,7 @@ impl Step {
         Self::InsertReplays,
         Self::InsertGrants,
         Self::ChangeGrants,
+        Self::PutTallies,
         Self::InsertEvents,
         Self::MoveHeads,
     ];
@@ -112,6 +114,7 @@ pub(super) fn puts(changes: &Changes) -> Vec<Put> {
         .changed_grants
         .iter()
         .map(|(grant, stored)| GrantChange::of(grant, *stored));
+    let tallies: Vec<_> = changes.tallies.iter().map(TallyRow::from).collect();
     let events: Vec<_> = changes.events.iter().map(EventRow::from).collect();
     let heads: Vec<_> = changes.heads.iter().map(HeadRow::from).collect();
     [
@@ -127,6 +130,7 @@ pub(super) fn puts(changes: &Changes) -> Vec<Put> {
         put(Step::InsertReplays, &replays),
         put(Step::InsertGrants, &grants),
         put(Step::ChangeGrants, &used.collect::<Vec<_>>()),
+        put(Step::PutTallies, &tallies),
         put(Step::InsertEvents, &events),
         put(Step::MoveHeads, &heads),
     ]

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 use gatepost_channel::UtcMillis;
 
 use super::rows::grant::GrantRow;
-use super::rows::log::{HeadRow, ReplayMemory};
+use super::rows::log::{HeadRow, ReplayMemory, TallyRow};
 use super::rows::request::{ConfirmationRow, DeliveryRow, VoteRow};
 use super::rows::work::{JobRow, OutboxRow};
 use super::rows::{Site, parse_all};
@@ -26,6 +26,7 @@ pub(super) enum Kind {
     Head,
     Replay,
     Grant,
+    Tally,
 }
 
 impl Kind {
@@ -40,6 +41,7 @@ impl Kind {
             "chain_head" => Self::Head,
             "replay" => Self::Replay,
             "standing_grant" => Self::Grant,
+            "tally" => Self::Tally,
             _ => return None,
         })
     }
@@ -79,7 +81,7 @@ impl Dossiers {
                     cards.push(row.read());
                 }
             }
-            Kind::Job | Kind::Outbox | Kind::Head | Kind::Replay | Kind::Grant => {}
+            Kind::Job | Kind::Outbox | Kind::Head | Kind::Replay | Kind::Grant | Kind::Tally => {}
         }
         Ok(())
     }
@@ -171,6 +173,11 @@ pub(super) fn gather(
                         Ok(grant) => loaded.grants.push(grant),
                         Err(error) => tracing::error!(%error, "a grant makes no sense and is passed over"),
                     }
+                }
+            }
+            Kind::Tally => {
+                for row in parse_all::<TallyRow>("tally", body)? {
+                    loaded.tallies.push(row.read()?);
                 }
             }
         }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use gatepost_channel::UtcMillis;
 
+use super::tally::{Tally, TallyKey};
 use super::workspace::{CallKey, Changes, Loaded, ReplayKey, ReplayRow, Touches, TwinKey};
 use super::{Transaction, Workspace};
 use crate::audit::{ChainHead, Checker, Sealed, opening};
@@ -28,6 +29,8 @@ pub struct Memory {
     pub grants: BTreeMap<GrantId, Grant>,
     /// Accepted callbacks.
     pub replays: Vec<ReplayRow>,
+    /// Tallies.
+    pub tallies: BTreeMap<TallyKey, Tally>,
     /// Audit events, oldest first.
     pub events: Vec<Sealed>,
     /// Chain heads.
@@ -95,6 +98,7 @@ impl Memory {
             calls: self.dossiers.values().filter_map(call).collect(),
             twins: self.dossiers.values().map(twin).collect(),
             replays: self.replays.clone(),
+            tallies: self.tallies.values().cloned().collect(),
             jobs: self.jobs.values().cloned().collect(),
             outbox: self.outbox.values().cloned().collect(),
             grants: self.grants.values().cloned().collect(),
@@ -193,6 +197,9 @@ impl Memory {
                 Some(version)
             );
             self.grants.insert(grant.id.clone(), grant);
+        }
+        for tally in changes.tallies {
+            self.tallies.insert(tally.key.clone(), tally);
         }
         self.events.extend(changes.events);
         for head in changes.heads {

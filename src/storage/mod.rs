@@ -34,12 +34,14 @@ mod rows;
 mod select;
 mod sql;
 mod sqlite;
+pub mod tally;
 pub mod wake;
 mod wanted;
 pub mod workspace;
 
 pub use open::{ClockOffset, OpenError, Settings, open};
 pub use read::{AuditFilter, ConfirmationFilter, Counts, GrantFilter, JobFilter, Page, Read, ReadError};
+pub use tally::{Mark, Tally, TallyKey};
 pub use wake::{Wake, Wakes};
 pub use workspace::{
     CallKey, ChangedConfirmation, Changes, GrantKey, Loaded, ReplayKey, ReplayRow, TokenHash, Touches,

@@ -9,6 +9,11 @@ pub(super) const OUTBOX_REPLACES: &str = "ON CONFLICT (id) DO UPDATE SET channel
 pub(super) const HEAD_MOVES: &str =
     "ON CONFLICT (org) DO UPDATE SET seq = excluded.seq, hash = excluded.hash";
 
+/// After an insert into `tally`: a row that is there already is replaced.
+pub(super) const TALLY_REPLACES: &str =
+    "ON CONFLICT (org, counter, scope, token, person) DO UPDATE SET marks = excluded.marks,
+  forget_at = excluded.forget_at";
+
 /// The next deadline of an undecided request.
 pub(super) const NEXT_DEADLINE: &str =
     "SELECT min(expires_at), '' FROM confirmation WHERE status = 'pending'";

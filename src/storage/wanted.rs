@@ -17,6 +17,8 @@ pub(super) struct Wanted {
     pub(super) tokens: Vec<String>,
     /// Kind of app, app, press.
     pub(super) replays: Vec<[Text; 3]>,
+    /// Organisation, counter, scope, token, person.
+    pub(super) tallies: Vec<[Text; 5]>,
     pub(super) jobs: Vec<String>,
     pub(super) outbox: Vec<String>,
     pub(super) grants: Vec<String>,
@@ -42,6 +44,10 @@ impl From<&Touches> for Wanted {
             .grant_keys
             .iter()
             .map(|key| [key.org.as_str(), key.token.as_str(), &key.tool].map(Text::keep));
+        let tallies = touches.tallies.iter().map(|key| {
+            let (org, token) = (key.org.as_str(), key.token.as_str());
+            [org, &key.counter, &key.scope, token, &key.person].map(Text::keep)
+        });
         Self {
             orgs: touches.orgs.iter().map(|org| Text::keep(org.as_str())).collect(),
             confirmations: touches
@@ -53,6 +59,7 @@ impl From<&Touches> for Wanted {
             twins: twins.collect(),
             tokens: touches.tokens.iter().map(hex::encode).collect(),
             replays: replays.collect(),
+            tallies: tallies.collect(),
             jobs: touches.jobs.iter().map(|id| id.as_str().to_owned()).collect(),
             outbox: touches.outbox.iter().map(|id| id.as_str().to_owned()).collect(),
             grants: touches.grants.iter().map(|id| id.as_str().to_owned()).collect(),

@@ -12,6 +12,7 @@ mod grant;
 
 pub use grant::GrantKey;
 
+use super::tally::{Tally, TallyKey};
 use super::wake::Wake;
 use crate::audit::{ChainHead, Draft, Sealed};
 use crate::confirmation::grant::Grant;
@@ -88,6 +89,8 @@ pub struct Touches {
     pub tokens: BTreeSet<TokenHash>,
     /// Accepted callbacks.
     pub replays: BTreeSet<ReplayKey>,
+    /// Tallies; locked after the chain heads, in their order. One that is not there yet begins empty.
+    pub tallies: BTreeSet<TallyKey>,
     /// Jobs by id.
     pub jobs: BTreeSet<JobId>,
     /// Outbox rows by id (with their request).
@@ -128,6 +131,8 @@ pub struct Workspace {
     twins: HashMap<TwinKey, ConfirmationId>,
     tokens: HashMap<TokenHash, (ConfirmationId, DeliveryId)>,
     replays: HashMap<ReplayKey, ReplayRow>,
+    tallies: BTreeMap<TallyKey, Tally>,
+    changed_tallies: BTreeSet<TallyKey>,
     jobs: BTreeMap<JobId, Held<Job>>,
     outbox: BTreeMap<OutboxId, Held<OutboxItem>>,
     grants: BTreeMap<GrantId, Held<Grant>>,
@@ -156,6 +161,8 @@ pub struct Loaded {
     pub twins: Vec<(TwinKey, ConfirmationId)>,
     /// Remembered callbacks among the touched.
     pub replays: Vec<ReplayRow>,
+    /// Locked tallies.
+    pub tallies: Vec<Tally>,
     /// Locked jobs.
     pub jobs: Vec<Job>,
     /// Locked outbox rows.
@@ -249,6 +256,8 @@ impl Workspace {
             .into_iter()
             .map(|row| (row.key.clone(), row))
             .collect();
+        let tallies = loaded.tallies.into_iter();
+        workspace.tallies = tallies.map(|tally| (tally.key.clone(), tally)).collect();
         workspace.due_confirmations = loaded.due_confirmations;
         workspace.due_outbox = loaded.due_outbox;
         workspace.runnable_jobs = loaded.runnable_jobs;
@@ -343,6 +352,11 @@ impl Workspace {
     /// An accepted callback that was remembered.
     pub fn replay(&self, key: &ReplayKey) -> Option<&ReplayRow> {
         self.replays.get(key)
+    }
+
+    /// A tally.
+    pub fn tally(&self, key: &TallyKey) -> Option<&Tally> {
+        self.tallies.get(key)
     }
 
     /// A job.
@@ -507,6 +521,12 @@ impl Workspace {
         self.new_replays.push(row);
     }
 
+    /// Sets a tally.
+    pub fn put_tally(&mut self, tally: Tally) {
+        self.changed_tallies.insert(tally.key.clone());
+        self.tallies.insert(tally.key.clone(), tally);
+    }
+
     /// Writes an audit event: it gets the next place in its organisation's chain.
     pub fn audit(&mut self, draft: Draft) {
         let head = self
@@ -576,6 +596,10 @@ impl Workspace {
         changes.removed_outbox = self.removed_outbox.into_iter().collect();
         changes.new_votes = self.new_votes;
         changes.new_replays = self.new_replays;
+        let tallies = self.tallies.into_values();
+        changes.tallies = tallies
+            .filter(|tally| self.changed_tallies.contains(&tally.key))
+            .collect();
         let written: BTreeSet<Org> = self.events.iter().map(|event| event.org.clone()).collect();
         changes.heads = self
             .heads
@@ -629,6 +653,8 @@ pub struct Changes {
     pub new_grants: Vec<Grant>,
     /// Rows to update where the version is still the one given.
     pub changed_grants: Vec<(Grant, i64)>,
+    /// Rows to insert or replace by key.
+    pub tallies: Vec<Tally>,
     /// Events to insert, in order of organisation-wise `seq`.
     pub events: Vec<Sealed>,
     /// Chain heads to insert or replace.
@@ -652,6 +678,7 @@ impl Changes {
             && self.new_replays.is_empty()
             && self.new_grants.is_empty()
             && self.changed_grants.is_empty()
+            && self.tallies.is_empty()
             && self.events.is_empty()
     }
 }

@@ -7,19 +7,24 @@ use serde_json::{Map, Value, json};
 use crate::clock::ManualClock;
 use crate::config::hook::{Builtin, BuiltinHook, HookSurface, HooksConfig};
 use crate::gate::policy::Effect;
+use crate::gatekeeper::People;
 use crate::gatekeeper::Via;
+use crate::gatekeeper::meter::Meter;
+use crate::gatekeeper::people::Person;
 use crate::hook::build::{BuildError, Outside, build};
 use crate::hook::fixture::{args, call, context};
 use crate::hook::{Before, HookContext, Hooks, Point, Recorder, ToolCall, ToolOutput};
-use crate::ids::{Org, SeededIds};
+use crate::ids::{JobId, Org, SeededIds, TokenName};
+use crate::job::fixture::Folder;
 use crate::lifecycle::Tasks;
+use crate::storage::{Settings, open};
 
 fn outside() -> (Outside, ManualClock) {
     let clock = ManualClock::at(UtcMillis(1_795_953_600_000));
     let outside = Outside {
         recorder: Recorder::forgetful(Arc::new(SeededIds::default())),
         clock: Arc::new(clock.clone()),
-        counts: Arc::default(),
+        meter: Meter::none(),
         tasks: Tasks::new(),
     };
     (outside, clock)
@@ -99,50 +104,163 @@ async fn a_read_only_organisation_reads_only() {
     );
 }
 
+/// Hooks that count in a store of their own, which knows dana, eve and noor; `owner` runs the token.
+struct Counting {
+    folder: Folder,
+    clock: ManualClock,
+    owner: Option<&'static str>,
+}
+
+impl Counting {
+    fn new(owner: Option<&'static str>) -> Self {
+        let clock = ManualClock::at(UtcMillis(1_795_953_600_000));
+        let folder = Folder::new();
+        Self { folder, clock, owner }
+    }
+
+    /// As after a start: with what lies in the file, and nothing else.
+    async fn outside(&self) -> Outside {
+        let tasks = Tasks::new();
+        let url = format!("sqlite://{}/tally.db", self.folder.0.display());
+        let store = open(&Settings::new(&url, Arc::new(self.clock.clone())), &tasks).await;
+        let people = Arc::new(People::new(["dana", "eve", "noor"].map(|id| Person {
+            id: id.into(),
+            orgs: vec![Org::from("acme")],
+            email: None,
+            identities: Vec::new(),
+        })));
+        let owner = self
+            .owner
+            .map(|owner| (TokenName::from("build-agent"), owner.into()));
+        Outside {
+            meter: Meter::new(store.unwrap(), people, owner.into_iter().collect()),
+            tasks,
+            ..outside().0
+        }
+    }
+}
+
+async fn stopped(outside: Outside) {
+    outside.tasks.ask_to_stop();
+    assert!(outside.tasks.drain(Duration::from_secs(20)).await);
+}
+
+/// Whether a call of this tool for this user runs.
+async fn runs(hooks: &Hooks, user: &str, tool: &str) -> bool {
+    let context = HookContext {
+        user_id: Some(user.to_owned()),
+        ..context()
+    };
+    let call = ToolCall {
+        tool: tool.parse().unwrap(),
+        args: args("{}"),
+    };
+    !is_denied(&hooks.pre_tool_use(&context, call).await)
+}
+
 #[tokio::test]
 async fn calls_of_a_connector_are_bounded_for_user_and_token() {
-    let (outside, clock) = outside();
+    let counting = Counting::new(None);
+    let outside = counting.outside().await;
     let block = block(
         Builtin::ConnectorRateLimit,
         json!({"limit": 2, "token_limit": 3, "window_s": 60}),
     );
     let hooks = build(&[&block], &outside).unwrap();
-    let ask = async |user: &str, tool: &str| {
-        let context = HookContext {
-            user_id: Some(user.to_owned()),
-            ..context()
-        };
-        let call = ToolCall {
-            tool: tool.parse().unwrap(),
-            args: args("{}"),
-        };
-        !is_denied(&hooks.pre_tool_use(&context, call).await)
-    };
-    assert!(ask("dana", "oa__pay").await && ask("dana", "oa__list").await);
+    let ask = async |user: &str, tool: &str| runs(&hooks, user, tool).await;
+    assert!(ask("dana", "oa__pay").await && ask("Dana", "oa__list").await);
     assert!(!ask("dana", "oa__pay").await, "the third of dana");
     assert!(ask("dana", "mcp__files__read").await, "another connector");
     assert!(ask("eve", "oa__pay").await);
     assert!(!ask("a new name", "oa__pay").await, "the fourth of the token");
     assert!(ask("dana", "disk_usage").await, "no connector");
-    clock.advance(Duration::from_mins(1));
+    counting.clock.advance(Duration::from_mins(1));
     assert!(ask("dana", "oa__pay").await, "the window moved on");
+    stopped(outside).await;
 }
 
-/// Two agents under one general block share its counts.
 #[tokio::test]
-async fn a_general_limit_holds_across_agents() {
-    let (outside, _) = outside();
-    let general = block(Builtin::ConnectorRateLimit, json!({"limit": 1}));
+async fn the_user_is_the_known_requester_else_the_owner_else_the_token() {
+    let limited = block(
+        Builtin::ConnectorRateLimit,
+        json!({"limit": 1, "token_limit": 100}),
+    );
+    let outside = Counting::new(None).outside().await;
+    let hooks = build(&[&limited], &outside).unwrap();
+    assert!(runs(&hooks, "somebody", "oa__pay").await);
+    assert!(
+        !runs(&hooks, "somebody else", "oa__pay").await,
+        "unknown names are one user"
+    );
+    assert!(runs(&hooks, "noor", "oa__pay").await);
+    stopped(outside).await;
+    let outside = Counting::new(Some("dana")).outside().await;
+    let hooks = build(&[&limited], &outside).unwrap();
+    assert!(runs(&hooks, "somebody", "oa__pay").await);
+    assert!(
+        !runs(&hooks, "noor", "oa__pay").await,
+        "a name opens no budget beside the owner's"
+    );
+    stopped(outside).await;
+    let per_tool = block(Builtin::ConnectorRateLimit, json!({"limit": 1, "per": "tool"}));
+    let outside = Counting::new(None).outside().await;
+    let hooks = build(&[&per_tool], &outside).unwrap();
+    assert!(runs(&hooks, "dana", "oa__pay").await && runs(&hooks, "dana", "oa__list").await);
+    assert!(!runs(&hooks, "dana", "oa__pay").await);
+    stopped(outside).await;
+}
+
+/// Agents under one general block share its counts, a piece has its own beside it, and a restart forgets neither.
+#[tokio::test]
+async fn a_general_limit_holds_across_agents_and_restarts() {
+    let counting = Counting::new(None);
+    let general = block(Builtin::ConnectorRateLimit, json!({"limit": 2}));
+    let own = block(Builtin::ConnectorRateLimit, json!({"limit": 1}));
+    let outside = counting.outside().await;
     let (one, other) = (
         build(&[&general], &outside).unwrap(),
         build(&[&general, &HooksConfig::default()], &outside).unwrap(),
     );
-    let call = || ToolCall {
-        tool: "oa__pay".parse().unwrap(),
-        args: args("{}"),
+    assert!(runs(&one, "dana", "oa__pay").await && runs(&other, "dana", "oa__pay").await);
+    assert!(!runs(&other, "dana", "oa__pay").await);
+    stopped(outside).await;
+    let outside = counting.outside().await;
+    let again = build(&[&general], &outside).unwrap();
+    assert!(!runs(&again, "dana", "oa__pay").await, "after a restart");
+    let piece = build(&[&HooksConfig::default(), &own], &outside).unwrap();
+    let of_piece = async |piece_name: &str| {
+        let mut context = HookContext {
+            job: Some(JobId::fresh(&SeededIds::default())),
+            ..context()
+        };
+        context.metadata.insert("piece".to_owned(), piece_name.into());
+        let call = ToolCall {
+            tool: "oa__pay".parse().unwrap(),
+            args: args("{}"),
+        };
+        !is_denied(&piece.pre_tool_use(&context, call).await)
     };
-    assert!(!is_denied(&one.pre_tool_use(&context(), call()).await));
-    assert!(is_denied(&other.pre_tool_use(&context(), call()).await));
+    assert!(of_piece("night").await && of_piece("day").await);
+    assert!(!of_piece("night").await);
+    stopped(outside).await;
+}
+
+#[tokio::test]
+async fn a_store_that_cannot_count_denies() {
+    let hooks = built(Builtin::ConnectorRateLimit, json!({}));
+    let Before::Deny { why, .. } = hooks
+        .pre_tool_use(
+            &context(),
+            ToolCall {
+                tool: "oa__pay".parse().unwrap(),
+                args: args("{}"),
+            },
+        )
+        .await
+    else {
+        panic!("not denied")
+    };
+    assert!(why.contains("cannot count"), "{why}");
 }
 
 #[tokio::test]
@@ -178,6 +296,8 @@ fn settings_that_make_no_sense_are_start_up_errors() {
         (Builtin::ReadOnlyGuard, json!({"reading": "*"})),
         (Builtin::ReadOnlyGuard, json!({"reading": ["["]})),
         (Builtin::ConnectorRateLimit, json!({"limit": 0})),
+        (Builtin::ConnectorRateLimit, json!({"per": "person"})),
+        (Builtin::ConnectorRateLimit, json!({"window_s": 99_999_999})),
         (Builtin::ConfirmationGate, json!({"disabled": true})),
         (Builtin::AuditLog, json!({"tools": [1]})),
     ] {

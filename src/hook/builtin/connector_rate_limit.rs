@@ -1,103 +1,72 @@
 //! `connector_rate_limit`: bounds the calls of one connector in a span of time, for each user and for each token.
 //!
-//! A connector is what stands before the last `__` of a tool's name (`mcp__files` of `mcp__files__read`). Whoever the agent
-//! names as its user has a bound of their own, but that name is only asserted, so the token has one too: a new name each call
-//! gains nothing. The counts live in memory: each replica counts for itself, and a restart forgets.
+//! A connector is what stands before the last `__` of a tool's name (`mcp__files` of `mcp__files__read`). The counts lie in the
+//! store: all replicas count together, and a restart forgets nothing. Who counts as the user, and how exact a limit is, says
+//! [`crate::gatekeeper::meter`]. A store that cannot count denies the call.
 //!
-//! Settings: `limit` calls of one user (10), `token_limit` calls of one token (as `limit`), `window_s` seconds (60), `tools` globs (`*__*`).
+//! Settings: `limit` calls of one user (10), `token_limit` calls of one token (as `limit`), `window_s` seconds (60, at most
+//! 2,678,400), `per` `connector` or `tool`, `tools` globs (`*__*`).
 
-use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use async_trait::async_trait;
-use gatepost_channel::UtcMillis;
 use serde_json::{Map, Value};
 
 use super::settings::{BadSetting, Settings};
-use crate::clock::Clock;
+use crate::gatekeeper::meter::{Counted, Limit, Meter, Turn};
 use crate::hook::registry::{Answer, Interceptor};
 use crate::hook::{HookContext, HookError, HookResult, Mount, Point, ToolCall};
 
 /// Its name.
 pub const NAME: &str = "connector_rate_limit";
 const PRIORITY: i32 = 0;
-/// Counts kept at once. When all of them are in use, calls that would need another are denied.
-const MOST_COUNTS: usize = 10_000;
+/// The longest window: a month of 31 days, in seconds.
+const LONGEST_WINDOW: u64 = 2_678_400;
+/// The greatest limit.
+const GREATEST: u64 = 1_000_000_000;
 
 /// See the module.
 pub struct ConnectorRateLimit {
-    user_limit: usize,
-    token_limit: usize,
-    window: Duration,
-    clock: Arc<dyn Clock>,
-    counts: Arc<Counts>,
-}
-
-/// The calls of the last while. All agents share those of the general block.
-#[derive(Default)]
-pub struct Counts(Mutex<HashMap<Key, VecDeque<UtcMillis>>>);
-
-/// Whose calls are counted.
-#[derive(Debug, Clone, PartialEq, Eq, Hash)]
-struct Key {
-    org: String,
-    connector: String,
-    token: String,
-    user: Option<String>,
+    limit: Limit,
+    per_tool: bool,
+    /// Whether it is the limit of a piece, which counts for itself.
+    of_piece: bool,
+    meter: Meter,
 }
 
 impl ConnectorRateLimit {
-    /// The hook, and how it is mounted.
+    /// The hook, and how it is mounted. The limit `of_piece` counts apart from that of everybody.
     pub fn new(
         config: Map<String, Value>,
         priority: Option<i32>,
-        clock: Arc<dyn Clock>,
-        counts: Arc<Counts>,
+        meter: Meter,
+        of_piece: bool,
     ) -> Result<(Mount, Self), BadSetting> {
+        const WINDOW: BadSetting =
+            BadSetting::Value("window_s", "at most 2678400 seconds, which are 31 days");
         let mut settings = Settings::new(config);
-        let user_limit = settings.number("limit", 10, 1)?;
-        let token_limit = settings.number("token_limit", user_limit, 1)?;
+        let user = settings.number("limit", 10, 1)?.min(GREATEST);
+        let token = settings.number("token_limit", user, 1)?.min(GREATEST);
         let window = settings.number("window_s", 60, 1)?;
+        let per_tool = settings.word("per", &["connector", "tool"], "connector or tool")? == Some("tool");
         let tools = settings.texts("tools")?;
         settings.finish()?;
+        if window > LONGEST_WINDOW {
+            return Err(WINDOW);
+        }
         let mut mount = Mount::in_process(NAME, priority.unwrap_or(PRIORITY), &[Point::PreToolUse]);
         mount.tools = tools.unwrap_or_else(|| vec!["*__*".to_owned()]);
         let hook = Self {
-            user_limit: usize::try_from(user_limit).unwrap_or(usize::MAX),
-            token_limit: usize::try_from(token_limit).unwrap_or(usize::MAX),
-            window: Duration::from_secs(window),
-            clock,
-            counts,
+            limit: Limit {
+                user,
+                token,
+                window: Duration::from_secs(window),
+            },
+            per_tool,
+            of_piece,
+            meter,
         };
         Ok((mount, hook))
-    }
-
-    /// Counts a call, if every count that it falls under has room.
-    fn take(&self, keys: &[(Key, usize)]) -> Result<bool, HookError> {
-        let now = self.clock.now();
-        let mut counts = self.counts.0.lock().unwrap_or_else(PoisonError::into_inner);
-        let is_past = |at: &UtcMillis| *at <= now && now.since(*at) >= self.window;
-        for (key, limit) in keys {
-            if let Some(calls) = counts.get_mut(key) {
-                while calls.front().is_some_and(is_past) {
-                    calls.pop_front();
-                }
-                if calls.len() >= *limit {
-                    return Ok(false);
-                }
-            }
-        }
-        if counts.len() + keys.len() > MOST_COUNTS {
-            counts.retain(|_, calls| calls.back().is_some_and(|at| !is_past(at)));
-            if counts.len() + keys.len() > MOST_COUNTS {
-                return Err(HookError::Rule("it counts for as many users as it can"));
-            }
-        }
-        for (key, _) in keys {
-            counts.entry(key.clone()).or_default().push_back(now);
-        }
-        Ok(true)
     }
 }
 
@@ -106,23 +75,30 @@ impl Interceptor for ConnectorRateLimit {
     async fn pre_tool_use(&self, context: &HookContext, call: &ToolCall) -> Answer<ToolCall> {
         let tool = call.tool.as_str();
         let connector = tool.rsplit_once("__").map_or(tool, |(connector, _)| connector);
-        let key = |user: Option<&String>| Key {
-            org: context.org.as_str().to_owned(),
-            connector: connector.to_owned(),
-            token: context.token.as_str().to_owned(),
-            user: user.cloned(),
+        // Set by whoever runs the piece, never by the agent: a call that no job makes has no piece.
+        let piece = context.metadata.get("piece").and_then(Value::as_str);
+        let scope = piece.filter(|_| self.of_piece && context.job.is_some());
+        let counted = Counted {
+            org: &context.org,
+            token: &context.token,
+            requester: context.user_id.as_deref(),
+            counter: if self.per_tool { tool } else { connector },
+            scope: scope.unwrap_or_default(),
         };
-        let mut keys = vec![(key(None), self.token_limit)];
-        if let Some(user) = &context.user_id {
-            keys.push((key(Some(user)), self.user_limit));
-        }
-        Ok(if self.take(&keys)? {
-            HookResult::silent()
-        } else {
-            HookResult::blocked(format!(
-                "too many calls of this connector within {} s; wait before the next one",
-                self.window.as_secs()
-            ))
+        let turn = self.meter.take(counted, self.limit).await;
+        // The driver's words are for the log, not for the agent.
+        let turn = turn.map_err(|error| {
+            tracing::warn!(%error, hook = NAME, "a call could not be counted");
+            HookError::Rule("it cannot count calls now")
+        })?;
+        Ok(match turn {
+            Turn::Taken => HookResult::silent(),
+            Turn::Full(wait) => HookResult::blocked(format!(
+                "too many calls of this {} within {} s; wait {} s before the next one",
+                if self.per_tool { "tool" } else { "connector" },
+                self.limit.window.as_secs(),
+                wait.as_millis().div_ceil(1_000),
+            )),
         })
     }
 }

@@ -42,6 +42,20 @@ impl Settings {
         }
     }
 
+    /// One of some words; nothing when it is left out.
+    pub fn word(
+        &mut self,
+        name: &'static str,
+        words: &[&'static str],
+        wanted: &'static str,
+    ) -> Result<Option<&'static str>, BadSetting> {
+        let Some(value) = self.0.remove(name) else {
+            return Ok(None);
+        };
+        let word = words.iter().copied().find(|word| value.as_str() == Some(word));
+        word.map(Some).ok_or(BadSetting::Value(name, wanted))
+    }
+
     /// A list of texts.
     pub fn texts(&mut self, name: &'static str) -> Result<Option<Vec<String>>, BadSetting> {
         let bad = || BadSetting::Value(name, "a list of texts");

@@ -31,6 +31,7 @@ mod model;
 mod pages;
 mod place;
 mod request;
+mod tally;
 mod two;
 mod upgrade;
 mod work;
@@ -88,6 +89,9 @@ on_both! {
         the_log_cannot_be_edited_or_cut_but_openings_can_be_erased,
         arguments_stand_once_and_the_log_shows_and_guards_them_all_the_same,
         old_callbacks_are_forgotten;
+    tally:
+        of_sixteen_calls_as_many_as_the_limit_are_taken,
+        a_window_moves_on_and_what_is_past_is_forgotten;
     fault:
         a_bad_item_does_not_hurt_its_neighbours,
         a_statement_that_fails_leaves_nothing_half_written,

@@ -162,7 +162,12 @@ impl Place {
 
     /// Resolves when the writer has tidied away what may be forgotten.
     pub(super) async fn tidied(&self) {
-        while self.count("replay").await > 0 {
+        self.tidied_of("replay").await;
+    }
+
+    /// The same, of one table.
+    pub(super) async fn tidied_of(&self, table: &str) {
+        while self.count(table).await > 0 {
             tokio::task::yield_now().await;
         }
     }

@@ -68,6 +68,34 @@ async fn two_processes_decide_and_claim_side_by_side() {
     place.close().await;
 }
 
+/// Two replicas, many calls at once: together they let in as many as the limit says, and no lock of theirs stands in the way.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn two_processes_share_a_limit() {
+    let place = Place::postgres().await;
+    let (other, other_tasks) = place.neighbour().await;
+    let racers = (0..40_u32).map(|n| {
+        let store = if n % 2 == 0 {
+            place.store.clone()
+        } else {
+            other.clone()
+        };
+        let person = ["dana", "erin", "finn"][n as usize % 3];
+        async move {
+            let taken = store.run(tally::Take::of(person, 4)).await.expect("counted");
+            (person, taken)
+        }
+    });
+    let turns = side_by_side(racers).await;
+    for person in ["dana", "erin", "finn"] {
+        let taken = turns.iter().filter(|turn| **turn == (person, true));
+        assert_eq!(taken.count(), 4, "{person}");
+    }
+    drop(other);
+    other_tasks.ask_to_stop();
+    assert!(other_tasks.drain(Duration::from_secs(20)).await);
+    place.close().await;
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_commit_here_wakes_who_waits_there() {
     let place = Place::postgres().await;

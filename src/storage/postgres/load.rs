@@ -15,10 +15,11 @@ use crate::audit::chain::GENESIS;
 use crate::storage::batch::Fault;
 use crate::storage::gather::{Due, Gathered, Kind, gather};
 use crate::storage::rows::grant::GrantRow;
-use crate::storage::rows::log::{HeadRow, ReplayMemory};
+use crate::storage::rows::log::{HeadRow, ReplayMemory, TallyRow};
 use crate::storage::rows::request::{ConfirmationRow, DeliveryRow, VoteRow};
 use crate::storage::rows::spell;
 use crate::storage::rows::work::{JobRow, OutboxRow};
+use crate::storage::wanted::Wanted;
 use crate::storage::{Loaded, StoreError, Touches};
 
 /// The one clock of the store: the server's, moved by `$1` milliseconds.
@@ -158,6 +159,7 @@ pub(super) async fn load(
         let mut rows = Rows::new();
         let orgs = lock_heads(connection, &keys, offset, spoiled, &mut rows).await?;
         lock_grants(connection, &keys, &orgs, &mut rows).await?;
+        lock_tallies(connection, touches, &mut rows).await?;
         let (now, due) = lock_rows(connection, &keys, offset, &orgs, spoiled, &mut rows).await?;
         let Gathered { loaded, spoiled: new } = gather(touches, now, &rows, &due)?;
         if new.is_empty() || round == ROUNDS {
@@ -221,6 +223,32 @@ async fn lock_grants(
         .await
         .map_err(|error| fault(&error))?;
     rows.extend(found.into_iter().map(|(_, body)| (Kind::Grant, body)));
+    Ok(())
+}
+
+/// Tallies, each locked or begun, in their order.
+static TALLIES: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        "INSERT INTO tally (org, counter, scope, token, person, marks, forget_at)
+         SELECT wanted->>0, wanted->>1, wanted->>2, wanted->>3, wanted->>4, '[]', 0 FROM json_array_elements($1::json) AS wanted
+         ORDER BY 1, 2, 3, 4, 5
+         ON CONFLICT (org, counter, scope, token, person) DO UPDATE SET forget_at = tally.forget_at
+         RETURNING {}",
+        TallyRow::POSTGRES
+    )
+});
+
+/// Locks the tallies, beginning those that are not there yet.
+async fn lock_tallies(c: &mut PgConnection, touches: &Touches, rows: &mut Rows) -> Result<(), Fault> {
+    if touches.tallies.is_empty() {
+        return Ok(());
+    }
+    let locked: Vec<String> = sqlx::query_scalar(TALLIES.as_str())
+        .bind(spell(&Wanted::from(touches).tallies))
+        .fetch_all(c)
+        .await
+        .map_err(|error| fault(&error))?;
+    rows.extend(locked.into_iter().map(|body| (Kind::Tally, body)));
     Ok(())
 }
 

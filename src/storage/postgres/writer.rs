@@ -20,6 +20,14 @@ static FORGET: LazyLock<String> = LazyLock::new(|| {
            SELECT app_kind, app_id, press FROM replay WHERE forget_at <= ({NOW}) ORDER BY forget_at LIMIT 500 FOR UPDATE SKIP LOCKED)"
     )
 });
+/// Tallies of which nothing counts any more, forgotten in one bite.
+static FORGET_TALLIES: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        "DELETE FROM tally WHERE (org, counter, scope, token, person) IN (
+           SELECT org, counter, scope, token, person FROM tally WHERE forget_at <= ({NOW}) ORDER BY forget_at LIMIT 500
+           FOR UPDATE SKIP LOCKED)"
+    )
+});
 /// Between two attempts to connect: doubled up to the longest, so that a server that is down is not hammered.
 const FIRST_PAUSE: Duration = Duration::from_millis(50);
 const LONGEST_PAUSE: Duration = Duration::from_secs(2);
@@ -145,11 +153,12 @@ impl Engine for PostgresWriter {
         let (offset, patience) = (self.offset.get(), self.patience);
         let connection = self.connection()?;
         let tidied = async {
-            let done = sqlx::query(FORGET.as_str())
-                .bind(offset)
-                .execute(connection)
-                .await;
-            done.map(drop).map_err(|error| fault(&error))
+            for forget in [&FORGET, &FORGET_TALLIES] {
+                let forget = sqlx::query(forget.as_str()).bind(offset);
+                let done = forget.execute(&mut *connection).await;
+                done.map_err(|error| fault(&error))?;
+            }
+            Ok(())
         };
         within(patience, tidied).await
     }

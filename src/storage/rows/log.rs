@@ -1,11 +1,11 @@
-//! The rows of what is remembered: audit events, chain heads, accepted callbacks.
+//! The rows of what is remembered: audit events, chain heads, accepted callbacks, calls that were counted.
 
 use gatepost_channel::{AppKey, UtcMillis};
 
 use super::{Site, Text, keep, row};
 use crate::audit::{ChainHead, Event, Sealed};
-use crate::ids::{ConfirmationId, JobId, Org};
-use crate::storage::{ReplayKey, ReplayRow, StoreError};
+use crate::ids::{ConfirmationId, JobId, Org, TokenName};
+use crate::storage::{Mark, ReplayKey, ReplayRow, StoreError, Tally, TallyKey};
 
 row! {
     /// A row of `audit_event`.
@@ -147,6 +147,65 @@ impl ReplayMemory {
                 .map(|id| ConfirmationId::parse(&id).map_err(|_| site.fault("confirmation")))
                 .transpose()?,
             answer: site.text(self.answer, "answer")?,
+            forget_at: UtcMillis(self.forget_at),
+        })
+    }
+}
+
+row! {
+    /// A row of `tally`.
+    TallyRow in "tally" {
+        org: Text,
+        counter: Text,
+        scope: Text,
+        token: Text,
+        person: Text,
+        marks: String,
+        forget_at: i64,
+    }
+}
+
+impl From<&Tally> for TallyRow {
+    fn from(tally: &Tally) -> Self {
+        let marks: Vec<_> = tally
+            .marks
+            .iter()
+            .map(|mark| (mark.first.0, mark.last.0, mark.count))
+            .collect();
+        Self {
+            org: Text::keep(tally.key.org.as_str()),
+            counter: Text::keep(&tally.key.counter),
+            scope: Text::keep(&tally.key.scope),
+            token: Text::keep(tally.key.token.as_str()),
+            person: Text::keep(&tally.key.person),
+            marks: super::spell(&marks),
+            forget_at: tally.forget_at.0,
+        }
+    }
+}
+
+impl TallyRow {
+    /// What the row means.
+    pub(in crate::storage) fn read(self) -> Result<Tally, StoreError> {
+        let site = Site::new("tally", "?");
+        let marks: Vec<(i64, i64, u64)> =
+            serde_json::from_str(&self.marks).map_err(|_| site.fault("marks"))?;
+        Ok(Tally {
+            key: TallyKey {
+                org: Org(site.text(self.org, "org")?),
+                counter: site.text(self.counter, "counter")?,
+                scope: site.text(self.scope, "scope")?,
+                token: TokenName(site.text(self.token, "token")?),
+                person: site.text(self.person, "person")?,
+            },
+            marks: marks
+                .into_iter()
+                .map(|(first, last, count)| Mark {
+                    first: UtcMillis(first),
+                    last: UtcMillis(last),
+                    count,
+                })
+                .collect(),
             forget_at: UtcMillis(self.forget_at),
         })
     }

@@ -11,7 +11,7 @@ use crate::clock::Clock;
 use crate::storage::batch::Fault;
 use crate::storage::gather::{Due, Gathered, Kind, chooses, gather};
 use crate::storage::rows::grant::GrantRow;
-use crate::storage::rows::log::{HeadRow, ReplayMemory};
+use crate::storage::rows::log::{HeadRow, ReplayMemory, TallyRow};
 use crate::storage::rows::request::{ConfirmationRow, DeliveryRow, VoteRow};
 use crate::storage::rows::spell;
 use crate::storage::rows::work::{JobRow, OutboxRow};
@@ -86,6 +86,15 @@ static GRANTS: LazyLock<String> = LazyLock::new(|| {
     )
 });
 
+static TALLIES: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        "SELECT 'tally', json_group_array({}) FROM json_each($1, '$.tallies') AS wanted CROSS JOIN tally
+         ON org = wanted.value->>0 AND counter = wanted.value->>1 AND scope = wanted.value->>2 AND token = wanted.value->>3
+           AND person = wanted.value->>4",
+        TallyRow::SQLITE
+    )
+});
+
 /// The statement for what is wanted.
 fn reading(wanted: &Wanted) -> String {
     let requests: Vec<&str> = [
@@ -133,6 +142,9 @@ fn reading(wanted: &Wanted) -> String {
     }
     if !wanted.grants.is_empty() || !wanted.grant_keys.is_empty() {
         parts.push(&GRANTS);
+    }
+    if !wanted.tallies.is_empty() {
+        parts.push(&TALLIES);
     }
     let found: Vec<String> = found
         .into_iter()

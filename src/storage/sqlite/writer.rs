@@ -27,6 +27,10 @@ const FORGET_TO_THE_END: &str =
 /// A key of the replay memory.
 type Press = (String, String, String);
 
+/// Tallies of which nothing counts any more.
+const FORGET_TALLIES: &str = "DELETE FROM tally WHERE (org, counter, scope, token, person) IN (
+  SELECT org, counter, scope, token, person FROM tally WHERE forget_at <= $1 ORDER BY forget_at LIMIT 500)";
+
 pub(super) struct SqliteWriter {
     /// `None` only between a lost connection and the next.
     connection: Option<SqliteConnection>,
@@ -132,6 +136,10 @@ impl Engine for SqliteWriter {
 
     async fn tidy(&mut self) -> Result<(), Fault> {
         self.forget().await?;
+        let now = self.clock.now();
+        let tallies = sqlx::query(FORGET_TALLIES).bind(now.0);
+        let done = tallies.execute(self.connection()?).await;
+        done.map_err(|error| fault(&error))?;
         self.order("PRAGMA wal_checkpoint(PASSIVE)").await
     }
 
