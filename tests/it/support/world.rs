@@ -124,6 +124,7 @@ impl Plan {
             slack,
             feishu,
             place,
+            store: url,
             config,
             offset: ClockOffset::default(),
             server: None,
@@ -141,6 +142,8 @@ pub struct World {
     pub feishu: FakeFeishu,
     /// Folder and address.
     pub place: Place,
+    /// The address of the store; a SQLite file lies in the folder.
+    pub store: String,
     /// The configuration as text.
     pub config: String,
     offset: ClockOffset,
