@@ -30,6 +30,7 @@ mod crash;
 mod crash_family;
 mod crash_job;
 mod crash_pair;
+mod crash_write;
 mod deadline;
 mod hook;
 mod job;

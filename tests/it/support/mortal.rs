@@ -44,7 +44,7 @@ impl Mortal {
     /// Starts the fakes and the program with these pieces (`FILE`, text) and tools. The tool `look` is allowed by a rule.
     pub async fn start(storage: Storage, pieces: &[(&str, &str)], tools: &[Entry]) -> Self {
         let (model, tool) = (FakeModel::start().await, FakeTool::start().await);
-        let tools: String = tools
+        let tools: Vec<_> = tools
             .iter()
             .map(|(name, path, more)| {
                 format!(
@@ -54,6 +54,7 @@ impl Mortal {
                 )
             })
             .collect();
+        let tools = tools.concat();
         let sections = format!(
             "    - {{ name: look, tools: [look], effect: allow }}\njob: {{ workers: 4 }}\nagent:\n  model: \
              {{ base_url: \"{}\", model: any, api_key: model-key-0123456789 }}\n  pieces: ./pieces\n  tools:\n{tools}",

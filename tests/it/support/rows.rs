@@ -104,6 +104,90 @@ impl Rows {
     }
 }
 
+/// Stops whoever makes a certain change of a job in the middle of its transaction: the change never comes to be committed.
+pub struct Trap {
+    rows: Rows,
+    /// PostgreSQL only: holds what the trapped one waits for.
+    lock: Option<PgConnection>,
+}
+
+/// How long a SQLite file may be written into before that counts as for ever. A look that errs springs the trap a little early.
+const FOR_EVER_MS: u32 = 250;
+
+const SQLITE_TRAP: &str = "CREATE TABLE trap (changes INTEGER NOT NULL); INSERT INTO trap VALUES (0);
+    CREATE VIEW trap_for_ever AS WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n) SELECT i FROM n;
+    CREATE TRIGGER trap_counts AFTER UPDATE ON job BEGIN UPDATE trap SET changes = changes + 1; END;
+    CREATE TRIGGER trap_springs AFTER UPDATE ON trap WHEN new.changes = CHANGE
+      BEGIN SELECT count(*) FROM trap_for_ever; END;";
+const SQLITE_CLEAR: &str = "DROP TRIGGER trap_counts; DROP TABLE trap; DROP VIEW trap_for_ever;";
+
+// A sequence counts on whatever is rolled back, so the trap springs once.
+const POSTGRES_TRAP: &str = "CREATE SEQUENCE trap_changes;
+    CREATE FUNCTION trap() RETURNS trigger LANGUAGE plpgsql AS $$
+      BEGIN IF nextval('trap_changes') = CHANGE THEN PERFORM pg_advisory_lock(1); END IF; RETURN NULL; END $$;
+    CREATE TRIGGER trap_springs AFTER UPDATE ON job FOR EACH ROW EXECUTE FUNCTION trap();";
+const POSTGRES_CLEAR: &str =
+    "DROP TRIGGER trap_springs ON job; DROP FUNCTION trap; DROP SEQUENCE trap_changes;";
+
+impl Trap {
+    /// For the change of this number, counted over all jobs from now on and from 1.
+    pub async fn at(change: u32, rows: &Rows) -> Self {
+        let number = change.to_string();
+        let lock = match rows {
+            Rows::Sqlite(_) => {
+                rows.run(&SQLITE_TRAP.replace("CHANGE", &number)).await;
+                None
+            }
+            Rows::Postgres(url) => {
+                rows.run(&POSTGRES_TRAP.replace("CHANGE", &number)).await;
+                let mut lock = PgConnection::connect(url).await.expect("the database");
+                let taken = sqlx::raw_sql("SELECT pg_advisory_lock(1)")
+                    .execute(&mut lock)
+                    .await;
+                taken.expect("the lock");
+                Some(lock)
+            }
+        };
+        Self {
+            rows: rows.clone(),
+            lock,
+        }
+    }
+
+    /// Whether somebody is in it now.
+    pub async fn has_sprung(&mut self) -> bool {
+        if let Some(lock) = &mut self.lock {
+            let waiting = "SELECT count(*) FROM pg_locks JOIN pg_database ON pg_database.oid = database \
+                           WHERE NOT granted AND locktype = 'advisory' AND datname = current_database()";
+            let count: i64 = sqlx::query_scalar(waiting)
+                .fetch_one(lock)
+                .await
+                .expect("the locks");
+            return count > 0;
+        }
+        let mut file = self.rows.sqlite().await;
+        let patience = format!("PRAGMA busy_timeout = {FOR_EVER_MS}");
+        let set = sqlx::raw_sql(AssertSqlSafe(patience)).execute(&mut file).await;
+        set.expect("a time-out");
+        let taken = sqlx::raw_sql("BEGIN IMMEDIATE").execute(&mut file).await;
+        file.close().await.expect("a closed file");
+        taken.is_err()
+    }
+
+    /// Takes it away, after whoever was in it was killed; what it was about to write is lost.
+    pub async fn clear(self) {
+        match self.lock {
+            None => {
+                self.rows.run(SQLITE_CLEAR).await;
+            }
+            Some(lock) => {
+                Held::Postgres(lock).lose().await;
+                self.rows.run(POSTGRES_CLEAR).await;
+            }
+        }
+    }
+}
+
 impl Held {
     /// Waits until somebody waits for what is held. On SQLite nothing tells; there it returns at once.
     pub async fn until_wanted(&mut self) {
