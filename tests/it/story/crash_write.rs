@@ -136,7 +136,8 @@ impl Doomed {
             } else {
                 "done"
             };
-            answer(format!("/api/jobs/{id}/answer"), json!({"answer": did}));
+            let body = json!({"answer": did, "question_id": job["question_id"]});
+            answer(format!("/api/jobs/{id}/answer"), body);
         }
     }
 }
@@ -202,14 +203,14 @@ async fn assert_once(run: &Mortal, jobs: &[Value]) {
 async fn at_every_change(storage: Storage, least: u32, story: impl AsyncFn(Storage, u32) -> bool) {
     let strand = async |first: u32| {
         let mut change = first;
-        while story(storage, change).await {
+        while Box::pin(story(storage, change)).await {
             change += 4;
         }
         change
     };
     let ends = futures_util::future::join4(strand(1), strand(2), strand(3), strand(4)).await;
-    let last = [ends.0, ends.1, ends.2, ends.3].into_iter().min().unwrap() - 1;
-    assert!(last >= least, "only {last} changes");
+    let reached = [ends.0, ends.1, ends.2, ends.3].into_iter().min().unwrap() - 1;
+    assert!(reached >= least, "only {reached} changes");
 }
 
 async fn every_change_can_be_the_last(storage: Storage) {

@@ -162,7 +162,7 @@ impl Mortal {
             .await;
         assert_eq!(job["status"], "waiting_human", "{job}");
         let path = format!("/api/jobs/{id}/answer");
-        let answer = json!({"answer": answer});
+        let answer = json!({"answer": answer, "question_id": job["question_id"]});
         let (status, refused) = self.world.api("build-agent").post(&path, &answer).await;
         assert_eq!(status, 403, "the agent does not say what happened: {refused}");
         let (status, taken) = self.world.api("dana-cli").post(&path, &answer).await;
