@@ -109,7 +109,11 @@ fn begin(workspace: &mut Workspace, mut item: OutboxItem) -> Option<OutboxItem> 
                 return None;
             }
             *posts += 1;
-            workspace.change_delivery(&delivery.clone(), |card| card.state = DeliveryState::Sending);
+            workspace.change_delivery(&delivery.clone(), |card| {
+                // Somebody began to post it and never told what came of it: that message may stand beside the next one.
+                card.unheard |= card.state == DeliveryState::Sending;
+                card.state = DeliveryState::Sending;
+            });
         }
     }
     workspace.put_outbox(item.clone());

@@ -120,6 +120,8 @@ fn too_late(workspace: &mut Workspace, request: &ConfirmationId, delivery: &Deli
                     edition: *edition,
                 });
                 card.state = DeliveryState::Posted;
+                // This is the message that nobody had told of.
+                card.unheard = false;
             });
             refresh_cards(workspace, request);
         }

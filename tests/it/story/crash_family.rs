@@ -84,6 +84,9 @@ async fn family(storage: Storage, second_ends: bool) -> Family {
         run.parked_on(&children[0], 1).await.remove(0),
         run.parked_on(&children[1], 1).await.remove(0),
     ];
+    for request in &requests {
+        run.until_posted(request).await;
+    }
     assert!(run.tool.calls("/pay").is_empty() && run.tool.calls("/refund").is_empty());
     Family {
         run,

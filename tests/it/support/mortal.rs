@@ -136,18 +136,21 @@ impl Mortal {
         requests
     }
 
-    /// Dana presses `approve` or `reject` on the request's card in Slack.
-    pub async fn press(&self, request: &str, button: &str) {
-        let card = self.world.slack_card(request).await;
+    /// Waits until all cards of the request stand and that is on record.
+    pub async fn until_posted(&self, request: &str) {
         self.world
-            .until("the card on record", async || {
+            .until("the cards on record", async || {
                 let seen = self.world.request(request).await;
                 let mut cards = seen["deliveries"].as_array().unwrap().iter();
-                cards
-                    .any(|card| card["channel"] == "ops-slack" && card["state"] == "posted")
-                    .then_some(())
+                cards.all(|card| card["state"] == "posted").then_some(())
             })
             .await;
+    }
+
+    /// Dana presses `approve` or `reject` on the request's card in Slack, the older one where there are two.
+    pub async fn press(&self, request: &str, button: &str) {
+        let card = self.world.slack_card(request).await;
+        self.until_posted(request).await;
         let pressed = self.world.slack.click(&card, button, DANA.slack);
         let answered = pressed.post(&self.world.callback("ops-slack")).await;
         assert_eq!(answered.status, 200);
