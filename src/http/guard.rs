@@ -14,7 +14,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio::time::Instant;
 
 use super::problem::{Code, Problem};
-use super::{Api, hooks, query};
+use super::{Api, hooks, query, rest};
 use crate::ids::TokenName;
 
 /// Requests that are answered at once, waits for people included. Each holds little: bodies have a budget of their own.
@@ -121,7 +121,9 @@ impl From<NoWait> for Problem {
 /// Runs a request inside all guards. A host's hook is answered in the host's own words whatever a guard says.
 pub async fn guard(State(api): State<Api>, request: Request, next: Next) -> Response {
     let host = hooks::host_of(request.uri().path()).map(str::to_owned);
+    let (request, rest) = rest::lend(request);
     let response = guarded(&api, request, next).await;
+    rest.discard().await;
     let mut response = match host {
         Some(host) => hooks::in_its_own_words(&host, response),
         None => response,

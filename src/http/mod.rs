@@ -27,6 +27,7 @@ pub mod openapi;
 pub mod origin;
 pub mod problem;
 pub mod query;
+pub mod rest;
 pub mod route;
 pub mod serve;
 pub mod v1;

@@ -72,6 +72,12 @@ impl Params {
         (!value.is_empty()).then_some(value)
     }
 
+    /// Where a page begins. One that is given must be one of ours: an empty one is refused as any other nonsense is.
+    pub fn cursor(&mut self) -> Option<String> {
+        let at = self.0.iter().position(|(param, _)| param == "cursor")?;
+        Some(self.0.swap_remove(at).1)
+    }
+
     /// Words separated by commas, each of a known kind.
     pub fn words<T>(&mut self, name: &'static str, parse: fn(&str) -> Option<T>) -> Result<Vec<T>, Problem> {
         self.text(name)

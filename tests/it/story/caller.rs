@@ -281,14 +281,14 @@ async fn two_hundred_agents_ask_at_once(storage: Storage) {
     let mut seen = std::collections::BTreeSet::new();
     let mut cursor = String::new();
     loop {
-        let path = format!("/api/confirmations?limit=37&cursor={cursor}");
+        let path = format!("/api/confirmations?limit=37{cursor}");
         let (status, page) = world.api("audit").get(&path).await;
         assert_eq!(status, 200, "{page}");
         for item in page["items"].as_array().unwrap() {
             assert!(seen.insert(item["id"].as_str().unwrap().to_owned()), "twice");
         }
         match page["next_cursor"].as_str() {
-            Some(next) => next.clone_into(&mut cursor),
+            Some(next) => cursor = format!("&cursor={next}"),
             None => break,
         }
     }

@@ -135,6 +135,6 @@ pub fn filter(org: Org, params: &mut Params) -> Result<AuditFilter, Problem> {
         since: params.instant("since")?,
         until: params.instant("until")?,
         limit: params.limit(100, 1_000)?,
-        cursor: params.text("cursor"),
+        cursor: params.cursor(),
     })
 }

@@ -431,7 +431,7 @@ async fn lists_are_filtered_and_paged_without_gaps() {
     for limit in [1, 3, 7] {
         let (mut seen, mut cursor) = (Vec::new(), String::new());
         loop {
-            let path = format!("/api/confirmations?limit={limit}&cursor={cursor}");
+            let path = format!("/api/confirmations?limit={limit}{cursor}");
             let page = bench.get(&path, "dana").await.json();
             seen.extend(
                 page["items"]
@@ -441,7 +441,7 @@ async fn lists_are_filtered_and_paged_without_gaps() {
                     .map(|item| item["id"].as_str().unwrap().to_owned()),
             );
             match page["next_cursor"].as_str() {
-                Some(next) => next.clone_into(&mut cursor),
+                Some(next) => cursor = format!("&cursor={next}"),
                 None => break,
             }
         }
@@ -469,6 +469,7 @@ async fn lists_are_filtered_and_paged_without_gaps() {
     }
     for (query, code) in [
         ("cursor=nonsense", "bad_cursor"),
+        ("cursor=", "bad_cursor"),
         ("status=open", "invalid_request"),
         ("limit=0", "invalid_request"),
         ("colour=red", "invalid_request"),

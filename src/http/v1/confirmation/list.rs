@@ -45,7 +45,7 @@ pub async fn handle(
         q: params.text("q"),
         stuck_since,
         limit: params.limit(50, 200)?,
-        cursor: params.text("cursor"),
+        cursor: params.cursor(),
     };
     params.finish()?;
     let page = read.confirmations(&filter).await?;

@@ -21,7 +21,7 @@ pub async fn handle(
         orgs: vec![staff.org],
         live: params.flag("active")?,
         limit: params.limit(50, 200)?,
-        cursor: params.text("cursor"),
+        cursor: params.cursor(),
         ..GrantFilter::default()
     };
     params.finish()?;

@@ -27,7 +27,7 @@ pub async fn handle(
         },
         status: params.words("status", JobStatus::parse)?,
         limit: params.limit(50, 200)?,
-        cursor: params.text("cursor"),
+        cursor: params.cursor(),
     };
     params.finish()?;
     let page = api.gatekeeper().store().read().jobs(&filter).await?;
