@@ -3,17 +3,19 @@
 //! Who clicked and where comes from the platform's own fields; what the button carries is looked at only to find the decision
 //! and the delivery. Nothing here judges whether the click counts.
 
-use gatepost_channel::{Click, Decision, HttpAnswer, Inbound, PlatformUser, Reply, ReplyTone};
+use gatepost_channel::{ButtonValue, Click, Decision, HttpAnswer, Inbound, PlatformUser, Reply, ReplyTone};
 use serde_json::{Map, Value, json};
 
 use crate::card;
 use crate::document::{Object, text};
-use crate::elements::REASON;
+use crate::elements::{reason_of, unspelled};
 
 /// Longest id that is taken from a callback, in bytes.
 const LONGEST_ID: usize = 256;
 /// Longest reason that is taken, in characters; the platform's own input holds 1,000.
 const LONGEST_REASON: usize = 2_000;
+/// Longest name of a button that is read, and longest scope that is passed on, in bytes; ours are far shorter.
+const LONGEST_NAME: usize = 128;
 /// Longest toast that is sent, in characters.
 const LONGEST_TOAST: usize = 300;
 
@@ -64,15 +66,7 @@ fn click(event: &Object) -> Result<Click, &'static str> {
     let chat = id(event, &["event", "context", "open_chat_id"]).ok_or("chat_missing")?;
     let message = id(event, &["event", "context", "open_message_id"]).ok_or("message_missing")?;
     let action = object(event, "event").and_then(|event| object(event, "action"));
-    let value = action
-        .and_then(|action| object(action, "value"))
-        .ok_or("value_missing")?;
-    let decision = match text(value, &["decision"]) {
-        Some("approve") => Decision::Approve,
-        Some("reject") => Decision::Reject,
-        Some(_) => return Err("decision_unknown"),
-        None => return Err("decision_missing"),
-    };
+    let pressed = pressed(action.ok_or("value_missing")?)?;
     // A tenant chooses its user ids freely: one that is spelled like an open or union id must not pass for it.
     let spelled_as = |id: &String| ["ou_", "on_"].into_iter().find(|prefix| id.starts_with(prefix));
     let mut ids = vec![open_id];
@@ -85,17 +79,54 @@ fn click(event: &Object) -> Result<Click, &'static str> {
         chat,
         message,
         user: PlatformUser { ids, tenant },
-        decision,
-        button: text(value, &["b"]).and_then(|text| text.parse().ok()),
-        reason: action.and_then(reason),
-        grant: None,
+        decision: pressed.decision,
+        button: pressed.button,
+        reason: action.and_then(|action| reason(action, pressed.decision)),
+        grant: pressed.grant,
         replay_key,
     })
 }
 
-/// A reason typed into the card's form; blank is none.
-fn reason(action: &Object) -> Option<String> {
-    let typed = text(action, &["form_value", REASON])?.trim();
+/// What a button says.
+struct Pressed {
+    decision: Decision,
+    button: Option<ButtonValue>,
+    grant: Option<String>,
+}
+
+/// Reads the button's value, or its name where a client sent a form without the value.
+fn pressed(action: &Object) -> Result<Pressed, &'static str> {
+    let Some(value) = object(action, "value").filter(|value| !value.is_empty()) else {
+        let name = text(action, &["name"]).filter(|name| name.len() <= LONGEST_NAME);
+        let (decision, button, scope) = name.and_then(unspelled).ok_or("value_missing")?;
+        return Ok(Pressed {
+            decision,
+            button: Some(button),
+            grant: scope.map(str::to_owned),
+        });
+    };
+    let decision = match text(value, &["decision"]) {
+        Some("approve") => Decision::Approve,
+        Some("reject") => Decision::Reject,
+        Some(_) => return Err("decision_unknown"),
+        None => return Err("decision_missing"),
+    };
+    // What asks for more than this call, and cannot be read, is no approval of this call either.
+    let grant = match value.get("grant") {
+        None => None,
+        Some(Value::String(scope)) if scope.len() <= LONGEST_NAME => Some(scope.clone()),
+        Some(_) => return Err("grant_malformed"),
+    };
+    Ok(Pressed {
+        decision,
+        button: text(value, &["b"]).and_then(|text| text.parse().ok()),
+        grant,
+    })
+}
+
+/// A reason typed into the form of this answer; blank is none.
+fn reason(action: &Object, decision: Decision) -> Option<String> {
+    let typed = text(action, &["form_value", reason_of(decision)])?.trim();
     (!typed.is_empty()).then(|| typed.chars().take(LONGEST_REASON).collect())
 }
 

@@ -47,6 +47,93 @@ fn a_click_is_read_from_the_platforms_own_fields() {
 }
 
 #[test]
+fn a_press_in_a_form_is_read_from_the_name_where_the_value_is_left_out() {
+    let button = ButtonValue {
+        token: ButtonToken::new([9; 16]),
+        revision: 7,
+    };
+    let spelled = button.to_string().replace('.', "_");
+    for (name, decision, grant) in [
+        (format!("reject_{spelled}"), Decision::Reject, None),
+        (format!("approve_{spelled}"), Decision::Approve, None),
+        (
+            format!("approve_{spelled}_session"),
+            Decision::Approve,
+            Some("session"),
+        ),
+    ] {
+        for value in [json!({}), json!(null), json!("text")] {
+            let mut event = press(&value);
+            event["event"]["action"]["name"] = json!(name);
+            let click = clicked(&event);
+            assert_eq!((click.decision, click.button), (decision, Some(button)), "{name}");
+            assert_eq!(click.grant.as_deref(), grant, "{name}");
+        }
+    }
+    for name in [
+        "reject",
+        "approve_g1_00_7",
+        "approve_session",
+        &"approve_".repeat(90),
+    ] {
+        let mut event = press(&json!({}));
+        event["event"]["action"]["name"] = json!(name);
+        assert!(
+            matches!(
+                read_value(&event),
+                Inbound::Ignored {
+                    why: "value_missing",
+                    ..
+                }
+            ),
+            "{name}"
+        );
+    }
+}
+
+#[test]
+fn a_scope_is_passed_on_and_one_that_cannot_be_read_approves_nothing() {
+    let click = clicked(&press(&json!({"decision": "approve", "b": "x", "grant": "1h"})));
+    assert_eq!(click.grant.as_deref(), Some("1h"));
+    for grant in [
+        json!(1),
+        json!(null),
+        json!({"scope": "1h"}),
+        json!("h".repeat(500)),
+    ] {
+        let event = press(&json!({"decision": "approve", "b": "x", "grant": grant}));
+        assert!(
+            matches!(
+                read_value(&event),
+                Inbound::Ignored {
+                    why: "grant_malformed",
+                    ..
+                }
+            ),
+            "{grant}"
+        );
+    }
+}
+
+#[test]
+fn each_answer_reads_the_field_of_its_own_form() {
+    let fields = json!({"reason": "too much", "reason_to_approve": "all \u{202e}fine"});
+    for (decision, reason) in [("reject", "too much"), ("approve", "all \u{202e}fine")] {
+        let mut event = press(&json!({"decision": decision, "b": "x"}));
+        event["event"]["action"]["form_value"] = fields.clone();
+        assert_eq!(clicked(&event).reason.as_deref(), Some(reason));
+        for hostile in [json!(7), json!(["a"]), json!({}), json!(null), json!(" \n ")] {
+            let fields = json!({"reason": hostile, "reason_to_approve": hostile});
+            event["event"]["action"]["form_value"] = fields;
+            assert_eq!(clicked(&event).reason, None);
+        }
+        event["event"]["action"]["form_value"] =
+            json!({"reason": "批".repeat(9_000), "reason_to_approve": "批".repeat(9_000)});
+        assert_eq!(clicked(&event).reason.unwrap().chars().count(), LONGEST_REASON);
+    }
+}
+
+#[test]
 fn a_foreign_button_value_is_kept_as_none() {
     let click = clicked(&press(
         &json!({"decision": "approve", "b": "g1.nonsense", "req": "cr_1"}),

@@ -4,9 +4,9 @@
 //! the card travels as a JSON string inside JSON, so each quote, backslash and line break weighs more than it looks. What does
 //! not fit of the arguments is left out in the middle, the card says so, and Approve is not on it.
 
-use gatepost_channel::{Actions, ButtonValue, Card, Clip, Decision, Inert, Tone};
+use gatepost_channel::{Actions, Asks, ButtonValue, Card, Clip, Decision, Inert, OnceMore, Tone};
 
-use crate::elements::{CardJson, Element, Template};
+use crate::elements::{CardJson, Element, Template, Vote};
 
 /// The most that the HTTP body of a card may weigh, in bytes. The platform refuses 30 KB, counted after its own additions.
 pub(crate) const BUDGET: usize = 24_000;
@@ -28,6 +28,11 @@ const MOST_FACTS: usize = 40;
 const OWN: usize = 600;
 /// The most that the address of the full view may weigh; a longer one is left out.
 const ADDRESS: usize = 1_500;
+
+/// The most offers beside Approve; what is beyond is left out.
+const MOST_GRANTS: usize = 4;
+/// The most characters of the heading and of the text of a question before Approve.
+const QUESTION: (usize, usize) = (100, 300);
 
 /// A laid-out card.
 #[derive(Debug)]
@@ -78,7 +83,7 @@ pub(crate) fn minimal(card: &Card) -> CardJson {
     if let Actions::Decide { .. } = card.actions {
         elements.push(Element::warning(own(&card.words.approve_in_full_view)));
     }
-    elements.extend(buttons(card, false));
+    elements.extend(plain_buttons(card));
     elements.push(Element::note(own(&card.request_id)));
     CardJson::new(
         template(card.tone),
@@ -158,37 +163,89 @@ fn build(card: &Card, arguments: Arguments<'_>, all: bool) -> CardJson {
     )
 }
 
-fn buttons(card: &Card, may_approve: bool) -> Option<Element> {
-    let Actions::Decide {
-        token,
-        revision,
-        full_view,
-        ..
-    } = &card.actions
-    else {
+/// What can be pressed: Approve and what is offered beside it, then Reject in a form with a field for the reason. An approval
+/// that needs a reason stands in a form of its own, since a required field blocks every button of its form.
+fn buttons(card: &Card, may_approve: bool) -> Vec<Element> {
+    let Actions::Decide { asks, full_view, .. } = &card.actions else {
+        return Vec::new();
+    };
+    let (mut elements, mut row) = (Vec::new(), Vec::new());
+    if may_approve {
+        let votes = approvals(card, asks);
+        if asks.reason_to_approve {
+            elements.push(Element::form(
+                Decision::Approve,
+                label(&card.words.reason),
+                true,
+                votes,
+            ));
+        } else {
+            row.extend(votes.into_iter().map(Element::vote));
+        }
+    }
+    row.extend(link(card, full_view.as_deref()));
+    if !row.is_empty() {
+        elements.push(Element::row(row));
+    }
+    elements.extend(rejection(card).map(|vote| {
+        let required = asks.reason_to_reject;
+        Element::form(Decision::Reject, label(&card.words.reason), required, vec![vote])
+    }));
+    elements
+}
+
+/// Reject and the way to the full view, in the simplest form.
+fn plain_buttons(card: &Card) -> Option<Element> {
+    let Actions::Decide { full_view, .. } = &card.actions else {
         return None;
     };
-    let value = ButtonValue {
-        token: *token,
-        revision: *revision,
-    };
-    let mut row = Vec::new();
-    if may_approve {
-        row.push(Element::decide(
-            Decision::Approve,
-            label(&card.words.approve),
-            value,
-        ));
-    }
-    row.push(Element::decide(
-        Decision::Reject,
-        label(&card.words.reject),
-        value,
-    ));
-    if let Some(url) = full_view.as_ref().filter(|url| weigh(url) <= ADDRESS) {
-        row.push(Element::link(label(&card.words.show_everything), url.clone()));
-    }
+    let mut row: Vec<_> = rejection(card).map(Element::vote).into_iter().collect();
+    row.extend(link(card, full_view.as_deref()));
     Some(Element::row(row))
+}
+
+/// Approve, and Approve for later calls too.
+fn approvals(card: &Card, asks: &Asks) -> Vec<Vote> {
+    let once_more = asks.once_more.as_ref().map(|asked| OnceMore {
+        title: short(&asked.title, QUESTION.0),
+        text: short(&asked.text, QUESTION.1),
+        ..asked.clone()
+    });
+    let offers = asks.distinct(MOST_GRANTS).into_iter();
+    let more = offers.map(|offer| (Some(offer.scope.clone()), label(&offer.label)));
+    let all = [(None, label(&card.words.approve))].into_iter().chain(more);
+    let vote = |(grant, label): (Option<String>, String)| {
+        Some(Vote {
+            decision: Decision::Approve,
+            label,
+            button: button(card)?,
+            grant,
+            once_more: once_more.clone(),
+        })
+    };
+    all.filter_map(vote).collect()
+}
+
+fn rejection(card: &Card) -> Option<Vote> {
+    Some(Vote {
+        decision: Decision::Reject,
+        label: label(&card.words.reject),
+        button: button(card)?,
+        grant: None,
+        once_more: None,
+    })
+}
+
+const fn button(card: &Card) -> Option<ButtonValue> {
+    match card.actions {
+        Actions::None => None,
+        Actions::Decide { token, revision, .. } => Some(ButtonValue { token, revision }),
+    }
+}
+
+fn link(card: &Card, full_view: Option<&str>) -> Option<Element> {
+    let url = full_view.filter(|url| weigh(url) <= ADDRESS)?;
+    Some(Element::link(label(&card.words.show_everything), url.to_owned()))
 }
 
 /// The facts, one a line, as far as they fit; what is left out is counted.
@@ -241,7 +298,12 @@ fn own(text: &str) -> String {
 
 /// The label of a button or fact; the platform takes 100 characters.
 fn label(text: &str) -> String {
-    Inert::new(text).as_str().chars().take(100).collect()
+    short(text, 100)
+}
+
+/// A text of ours, as plain text and at most so many characters.
+fn short(text: &str, most: usize) -> String {
+    Inert::new(text).as_str().chars().take(most).collect()
 }
 
 /// What a text weighs on the wire: escaped into the card, and the card escaped into the body; in bytes.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use gatepost_channel::{Fact, Inert};
+use gatepost_channel::{Fact, GrantOffer, Inert};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -96,6 +96,70 @@ fn texts(value: &Value, into: &mut Vec<String>) {
         }
         _ => {}
     }
+}
+
+/// What a card is made of.
+const KINDS: [&str; 7] = [
+    "plain_text",
+    "div",
+    "column_set",
+    "column",
+    "button",
+    "form",
+    "input",
+];
+
+/// A card whose answers need everything that an answer can need.
+fn demanding(own: &str) -> Card {
+    let mut demanding = card(Tone::Pending, SMALL, true);
+    if let Actions::Decide { asks, .. } = &mut demanding.actions {
+        *asks = Asks {
+            reason_to_approve: true,
+            reason_to_reject: true,
+            once_more: Some(OnceMore {
+                title: format!("Approve this call?{own}"),
+                text: format!("It runs at once.{own}"),
+                yes: "Approve".to_owned(),
+                no: "Go back".to_owned(),
+            }),
+            grants: ["session", "1h"]
+                .map(|scope| GrantOffer {
+                    scope: scope.to_owned(),
+                    label: format!("Approve for {scope}{own}"),
+                })
+                .to_vec(),
+        };
+    }
+    demanding
+}
+
+fn asked() -> Asks {
+    match demanding("").actions {
+        Actions::Decide { asks, .. } => asks,
+        Actions::None => Asks::default(),
+    }
+}
+
+#[test]
+fn what_an_answer_needs_is_laid_out() {
+    let mut card = demanding("");
+    golden("pending_demanding", &shown(&lay_out(&card).card));
+    if let Actions::Decide { asks, .. } = &mut card.actions {
+        (asks.reason_to_approve, asks.reason_to_reject) = (false, false);
+    }
+    let value = shown(&lay_out(&card).card);
+    golden("pending_grants", &value);
+    assert_eq!(decisions(&value), ["approve", "approve", "approve", "reject"]);
+}
+
+#[test]
+fn words_without_end_of_what_is_asked_keep_the_limits() {
+    let laid = lay_out(&demanding(&"\u{7}\"words".repeat(2_000)));
+    assert!(sent(&laid.card) <= BUDGET && laid.shows_all);
+    let mut all = Vec::new();
+    texts(&shown(&laid.card), &mut all);
+    assert!(all.iter().all(|text| text.chars().count() <= 300));
+    assert_eq!(decisions(&shown(&minimal(&demanding("")))), ["reject"]);
 }
 
 /// The body as the client sends it.
@@ -228,9 +292,13 @@ proptest! {
         facts in proptest::collection::vec(("[ -~]{0,80}", hostile()), 0..8),
         arguments in hostile(),
         full_view in any::<bool>(),
+        needs in any::<bool>(),
     ) {
         for tone in [Tone::Pending, Tone::Rejected] {
             let mut card = card(tone, &arguments, full_view);
+            if let (Actions::Decide { asks, .. }, true) = (&mut card.actions, needs) {
+                asks.clone_from(&asked());
+            }
             card.tool = Inert::new(&tool);
             card.facts = facts.iter().map(|(label, value)| Fact { label: label.clone(), value: Inert::new(value) }).collect();
             let laid = lay_out(&card);
@@ -241,8 +309,9 @@ proptest! {
             let value = shown(&laid.card);
             let (mut decisions, mut tags) = (Vec::new(), BTreeSet::new());
             walk(&value, &mut decisions, &mut tags);
-            prop_assert!(tags.iter().all(|tag| ["plain_text", "div", "column_set", "column", "button"].contains(tag)), "{tags:?}");
+            prop_assert!(tags.iter().all(|tag| KINDS.contains(tag)), "{tags:?}");
             let expected: &[&str] = match (tone, laid.shows_all) {
+                (Tone::Pending, true) if needs => &["approve", "approve", "approve", "reject"],
                 (Tone::Pending, true) => &["approve", "reject"],
                 (Tone::Pending, false) => &["reject"],
                 _ => &[],

@@ -1,13 +1,22 @@
 //! The part of card JSON 2.0 that we use, typed. There is deliberately no element and no field here in which the client reads
 //! markup: every text is `plain_text`. The platform refuses unknown properties, so none can be added by accident either.
 //!
-//! Room for later: a form with a reason stands at the root, between the arguments and the buttons, and holds Reject.
+//! A form stands at the root, holds one field for a reason and the buttons that send it. A button of a form repeats in its
+//! name what its value says: some clients leave the value out of what they send.
 
-use gatepost_channel::{ButtonValue, Decision};
+use gatepost_channel::{ButtonValue, Decision, OnceMore};
 use serde::Serialize;
 
-/// The name of the reason field in a form, as it comes back in `form_value`.
-pub(crate) const REASON: &str = "reason";
+/// The most characters that the platform takes in a field.
+const LONGEST_REASON: u16 = 1_000;
+
+/// The name of the field for the reason of this answer, as it comes back in `form_value`; unique in a card.
+pub(crate) const fn reason_of(decision: Decision) -> &'static str {
+    match decision {
+        Decision::Approve => "reason_to_approve",
+        Decision::Reject => "reason",
+    }
+}
 
 /// A whole card.
 #[derive(Debug, Clone, Serialize)]
@@ -122,10 +131,50 @@ pub(crate) enum Element {
         #[serde(rename = "type")]
         style: &'static str,
         #[serde(skip_serializing_if = "Option::is_none")]
-        name: Option<&'static str>,
+        name: Option<String>,
         text: Text,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        confirm: Option<Confirm>,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        form_action_type: Option<&'static str>,
         behaviors: Vec<Behavior>,
     },
+    /// A field and the buttons that send it. Only at the root.
+    Form {
+        name: &'static str,
+        elements: Vec<Element>,
+    },
+    /// A field for text. One that is required blocks the buttons of its form until something stands in it.
+    Input {
+        name: &'static str,
+        input_type: &'static str,
+        required: bool,
+        rows: u8,
+        max_length: u16,
+        label: Text,
+    },
+}
+
+/// What the client asks before it sends a press.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Confirm {
+    title: Text,
+    text: Text,
+}
+
+/// A button that votes, before it is known whether it stands in a form.
+#[derive(Debug, Clone)]
+pub(crate) struct Vote {
+    /// What is voted.
+    pub(crate) decision: Decision,
+    /// The label.
+    pub(crate) label: String,
+    /// The delivery.
+    pub(crate) button: ButtonValue,
+    /// The scope for later calls that an approval asks for.
+    pub(crate) grant: Option<String>,
+    /// Asked before it is sent; its texts are of a fitting length.
+    pub(crate) once_more: Option<OnceMore>,
 }
 
 #[derive(Debug, Clone, Serialize)]
@@ -153,6 +202,9 @@ pub(crate) struct Pressed {
     decision: Decision,
     /// The delivery's reference.
     b: String,
+    /// The scope for later calls.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    grant: Option<String>,
 }
 
 impl Element {
@@ -209,19 +261,57 @@ impl Element {
         }
     }
 
-    /// A button that votes.
-    pub(crate) fn decide(decision: Decision, label: String, button: ButtonValue) -> Self {
-        Self::Button {
-            style: match decision {
-                Decision::Approve => "primary_filled",
-                Decision::Reject => "danger",
+    /// A button that votes by itself.
+    pub(crate) fn vote(vote: Vote) -> Self {
+        let mut name = vote.decision.as_str().to_owned();
+        if let Some(scope) = &vote.grant {
+            name = format!("{name}_{scope}");
+        }
+        Self::voting(vote, name, None)
+    }
+
+    /// A form at the root: a field for the reason of `decision`, and the buttons that send it.
+    pub(crate) fn form(decision: Decision, reason: String, required: bool, votes: Vec<Vote>) -> Self {
+        let mut elements = vec![Self::Input {
+            name: reason_of(decision),
+            input_type: "multiline_text",
+            required,
+            rows: 2,
+            max_length: LONGEST_REASON,
+            label: Text::plain(reason),
+        }];
+        elements.extend(votes.into_iter().map(|vote| {
+            let name = spelled(vote.decision, vote.button, vote.grant.as_deref());
+            Self::voting(vote, name, Some("submit"))
+        }));
+        Self::Form {
+            name: match decision {
+                Decision::Approve => "form_to_approve",
+                Decision::Reject => "form_to_reject",
             },
-            name: Some(decision.as_str()),
-            text: Text::plain(label),
+            elements,
+        }
+    }
+
+    fn voting(vote: Vote, name: String, form_action_type: Option<&'static str>) -> Self {
+        Self::Button {
+            style: match (vote.decision, &vote.grant) {
+                (Decision::Approve, None) => "primary_filled",
+                (Decision::Approve, Some(_)) => "default",
+                (Decision::Reject, _) => "danger",
+            },
+            name: Some(name),
+            text: Text::plain(vote.label),
+            confirm: vote.once_more.map(|asked| Confirm {
+                title: Text::plain(asked.title),
+                text: Text::plain(asked.text),
+            }),
+            form_action_type,
             behaviors: vec![Behavior::Callback {
                 value: Pressed {
-                    decision,
-                    b: button.to_string(),
+                    decision: vote.decision,
+                    b: vote.button.to_string(),
+                    grant: vote.grant,
                 },
             }],
         }
@@ -233,6 +323,8 @@ impl Element {
             style: "default",
             name: None,
             text: Text::plain(label),
+            confirm: None,
+            form_action_type: None,
             behaviors: vec![Behavior::OpenUrl { default_url: url }],
         }
     }
@@ -249,7 +341,9 @@ impl Element {
 
     fn count(&self) -> usize {
         match self {
-            Self::Div { .. } | Self::Button { .. } => 2,
+            Self::Div { .. } | Self::Input { .. } => 2,
+            Self::Button { confirm, .. } => 2 + if confirm.is_some() { 2 } else { 0 },
+            Self::Form { elements, .. } => 1 + elements.iter().map(Self::count).sum::<usize>(),
             Self::ColumnSet { columns, .. } => {
                 1 + columns
                     .iter()
@@ -258,4 +352,27 @@ impl Element {
             }
         }
     }
+}
+
+/// What a press says, as the name of a button: `reject_g1_<32 hex digits>_<revision>`, then the scope if there is one.
+fn spelled(decision: Decision, button: ButtonValue, grant: Option<&str>) -> String {
+    let mut name = format!("{}_{}", decision.as_str(), button.to_string().replace('.', "_"));
+    if let Some(scope) = grant {
+        name.push('_');
+        name.push_str(scope);
+    }
+    name
+}
+
+/// Reads the name of a button of a form back.
+pub(crate) fn unspelled(name: &str) -> Option<(Decision, ButtonValue, Option<&str>)> {
+    let mut parts = name.splitn(5, '_');
+    let decision = match parts.next()? {
+        "approve" => Decision::Approve,
+        "reject" => Decision::Reject,
+        _ => return None,
+    };
+    let (kind, token, revision) = (parts.next()?, parts.next()?, parts.next()?);
+    let button = format!("{kind}.{token}.{revision}").parse().ok()?;
+    Some((decision, button, parts.next()))
 }

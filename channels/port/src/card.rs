@@ -91,6 +91,19 @@ pub struct Asks {
     pub grants: Vec<GrantOffer>,
 }
 
+impl Asks {
+    /// The offers to lay out: the first `most`, each scope once, since platforms want every control to have a name of its own.
+    pub fn distinct(&self, most: usize) -> Vec<&GrantOffer> {
+        let mut offers: Vec<&GrantOffer> = Vec::new();
+        for offer in &self.grants {
+            if offers.len() < most && offers.iter().all(|other| other.scope != offer.scope) {
+                offers.push(offer);
+            }
+        }
+        offers
+    }
+}
+
 /// The question before Approve is sent; own words.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct OnceMore {

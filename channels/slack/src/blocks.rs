@@ -1,7 +1,10 @@
 //! The few kinds of Block Kit that a card is made of. Constructors keep Slack's limits, and no kind here reads markup.
 
+use gatepost_channel::{ButtonValue, OnceMore};
 use serde::Serialize;
 
+/// The `action_id` of the field for a reason.
+pub(crate) const REASON: &str = "reason";
 /// A button's label, in units.
 pub(crate) const BUTTON_TEXT: usize = 75;
 /// A header, in units.
@@ -10,6 +13,10 @@ pub(crate) const HEADER_TEXT: usize = 150;
 pub(crate) const ELEMENT_TEXT: usize = 3_000;
 /// Fields in one section.
 pub(crate) const FIELDS: usize = 10;
+/// Heading, text and both labels of the question before a press, in units.
+pub(crate) const QUESTION: [usize; 4] = [100, 300, 30, 30];
+/// The most characters that a field takes here; Slack takes 3,000.
+const LONGEST_REASON: u16 = 1_000;
 /// The address behind a button, in characters.
 const BUTTON_URL: usize = 3_000;
 
@@ -114,11 +121,49 @@ pub(crate) enum Style {
     Primary,
 }
 
+/// What the client asks before it sends a press.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct Confirm {
+    title: PlainText,
+    text: PlainText,
+    confirm: PlainText,
+    deny: PlainText,
+}
+
+impl Confirm {
+    pub(crate) fn new(asked: &OnceMore) -> Self {
+        let [title, text, yes, no] = QUESTION;
+        Self {
+            title: PlainText::new(&asked.title, title),
+            text: PlainText::new(&asked.text, text),
+            confirm: PlainText::new(&asked.yes, yes),
+            deny: PlainText::new(&asked.no, no),
+        }
+    }
+
+    /// What its texts cost.
+    pub(crate) fn cost(&self) -> usize {
+        [&self.title, &self.text, &self.confirm, &self.deny]
+            .map(|text| cost(text.as_str()))
+            .iter()
+            .sum()
+    }
+}
+
+/// A field over several lines.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+#[serde(tag = "type", rename = "plain_text_input")]
+pub(crate) struct Field {
+    action_id: &'static str,
+    multiline: bool,
+    max_length: u16,
+}
+
 /// A button.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
 #[serde(tag = "type", rename = "button")]
 pub(crate) struct Button {
-    action_id: &'static str,
+    action_id: String,
     text: PlainText,
     #[serde(skip_serializing_if = "Option::is_none")]
     value: Option<String>,
@@ -126,34 +171,43 @@ pub(crate) struct Button {
     url: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     style: Option<Style>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    confirm: Option<Confirm>,
 }
 
 impl Button {
     /// A button that decides; `value` is one of our short references.
     pub(crate) fn decide(
-        action_id: &'static str,
+        action_id: impl Into<String>,
         label: &str,
-        value: &gatepost_channel::ButtonValue,
+        value: &ButtonValue,
         style: Option<Style>,
     ) -> Self {
         Self {
-            action_id,
+            action_id: action_id.into(),
             text: PlainText::new(label, BUTTON_TEXT),
             value: Some(value.to_string()),
             url: None,
             style,
+            confirm: None,
         }
+    }
+
+    /// The same, asked once more before it is sent.
+    pub(crate) fn confirmed(self, confirm: Option<Confirm>) -> Self {
+        Self { confirm, ..self }
     }
 
     /// A button that opens a page, if the address is one that Slack takes.
     pub(crate) fn open(action_id: &'static str, label: &str, url: &str) -> Option<Self> {
         let web = url.starts_with("https://") || url.starts_with("http://");
         (web && url.len() <= BUTTON_URL).then(|| Self {
-            action_id,
+            action_id: action_id.to_owned(),
             text: PlainText::new(label, BUTTON_TEXT),
             value: None,
             url: Some(url.to_owned()),
             style: None,
+            confirm: None,
         })
     }
 }
@@ -180,6 +234,17 @@ pub(crate) enum Block {
         block_id: String,
         /// At most 25.
         elements: Vec<Button>,
+    },
+    /// A field; what stands in it travels with every press of the message.
+    Input {
+        /// Unique in the message, new with each revision.
+        block_id: String,
+        /// Ours.
+        label: PlainText,
+        /// The field itself.
+        element: Field,
+        /// Marks the label; Slack does not enforce it in a message.
+        optional: bool,
     },
     /// Small print.
     Context {
@@ -219,6 +284,20 @@ impl Block {
     pub(crate) fn literal(text: &str) -> Self {
         Self::RichText {
             elements: vec![Preformatted::new(text)],
+        }
+    }
+
+    /// The field for a reason.
+    pub(crate) fn reason(block_id: String, label: &str, optional: bool) -> Self {
+        Self::Input {
+            block_id,
+            label: PlainText::new(label, BUTTON_TEXT),
+            element: Field {
+                action_id: REASON,
+                multiline: true,
+                max_length: LONGEST_REASON,
+            },
+            optional,
         }
     }
 

@@ -7,6 +7,14 @@ use gatepost_channel::{Click, Decision, HttpAnswer, Inbound, PlatformUser, RawRe
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
+use crate::blocks::REASON;
+use crate::card::APPROVE_FOR;
+
+/// Longest reason that is taken, in characters; the field of a card holds 1,000.
+const LONGEST_REASON: usize = 2_000;
+/// Longest scope that is passed on, in bytes; ours are far shorter.
+const LONGEST_SCOPE: usize = 64;
+
 /// How a click is tied to its app.
 pub(crate) enum AppId {
     /// The operator wrote the id down, so the click's own claim is passed on to be compared.
@@ -146,9 +154,10 @@ fn read_press(payload: &Value, app: &AppId) -> Result<Inbound, Refusal> {
         .filter(|container| container.is_object())
         .ok_or(incomplete)?;
 
-    let decision = match action_id {
-        "approve" => Decision::Approve,
-        "reject" => Decision::Reject,
+    let (decision, grant) = match (action_id, action_id.strip_prefix(APPROVE_FOR)) {
+        ("approve", _) => (Decision::Approve, None),
+        ("reject", _) => (Decision::Reject, None),
+        (_, Some(scope)) if scope.len() <= LONGEST_SCOPE => (Decision::Approve, Some(scope.to_owned())),
         _ => return Ok(ignored("other_action")),
     };
     let claimed = id(payload, "/api_app_id")?;
@@ -174,10 +183,18 @@ fn read_press(payload: &Value, app: &AppId) -> Result<Inbound, Refusal> {
         },
         decision,
         button: value.parse().ok(),
-        reason: None,
-        grant: None,
+        reason: reason(payload),
+        grant,
         replay_key: replay_key(payload, user, message, action_id, value)?,
     }))
+}
+
+/// What stands in the field for a reason as the button was pressed; blank is none.
+fn reason(payload: &Value) -> Option<String> {
+    let blocks = payload.pointer("/state/values")?.as_object()?;
+    let mut fields = blocks.values().filter_map(|block| block.get(REASON));
+    let typed = fields.next()?.get("value")?.as_str()?.trim();
+    (!typed.is_empty()).then(|| typed.chars().take(LONGEST_REASON).collect())
 }
 
 /// Equal for an exact repeat of this press, different for a second one: Slack stamps each press with its own `action_ts`.

@@ -71,6 +71,49 @@ fn the_replay_key_names_the_press_and_nothing_else() {
 }
 
 #[test]
+fn what_is_typed_and_what_is_offered_come_with_the_press() {
+    let state = |state: Value| {
+        let mut payload = press();
+        payload["state"] = state;
+        click(&payload).reason
+    };
+    let typed = |value: Value| {
+        let fields = json!({"other": {"x": {"value": "no"}}, "b": {"reason": {"value": value}}});
+        state(json!({ "values": fields }))
+    };
+    assert_eq!(typed(json!("  too much\n")).as_deref(), Some("too much"));
+    for nothing in [json!(null), json!(" \t"), json!(7), json!(["a"]), json!({"a": 1})] {
+        assert_eq!(typed(nothing), None);
+    }
+    assert_eq!(typed(json!("批".repeat(9_000))).unwrap().chars().count(), 2_000);
+    for odd in [
+        json!(null),
+        json!([]),
+        json!({"values": 7}),
+        json!({"values": {"b": 1}}),
+    ] {
+        assert_eq!(state(odd), None);
+    }
+
+    let granted = click(&with("/actions/0/action_id", json!("approve:1h")));
+    assert_eq!(
+        (granted.decision, granted.grant.as_deref()),
+        (Decision::Approve, Some("1h"))
+    );
+    assert_eq!(click(&press()).grant, None);
+    for other in ["approve_1h", "reject:1h", &format!("approve:{}", "h".repeat(99))] {
+        let press = with("/actions/0/action_id", json!(other));
+        assert!(matches!(
+            verify(&interaction(&press)).unwrap(),
+            Inbound::Ignored {
+                why: "other_action",
+                ..
+            }
+        ));
+    }
+}
+
+#[test]
 fn the_clicker_comes_from_their_own_workspace() {
     let guest = with("/user/team_id", json!("T0GUEST001"));
     assert_eq!(click(&guest).user.tenant.as_deref(), Some("T0GUEST001"));

@@ -2,12 +2,14 @@
 //!
 //! Slack refuses a message whose texts together pass an undocumented cap, seen at about 11,000 units; the card keeps to
 //! [`TOTAL`], of which every part has its fixed share. A fixed share makes the answer to "is everything shown?" depend on
-//! the tool and its arguments alone, so it does not change when votes are added.
+//! the tool, its arguments and what the rule asks of an answer, so it does not change when votes are added.
 
-use gatepost_channel::{Actions, ButtonValue, Card, Clip, Fact, Inert, Tone};
+use gatepost_channel::{Actions, Asks, ButtonValue, Card, Clip, Fact, Inert, Tone};
 use serde::Serialize;
 
-use crate::blocks::{self, BUTTON_TEXT, Block, Button, HEADER_TEXT, PlainText, Style, cost};
+use crate::blocks::{
+    self, BUTTON_TEXT, Block, Button, Confirm, HEADER_TEXT, PlainText, QUESTION, Style, cost,
+};
 
 /// All texts of a card together, in units as [`cost`] counts them.
 pub(crate) const TOTAL: usize = 9_000;
@@ -20,6 +22,11 @@ const NO_APPROVE: usize = 400;
 const SMALL: usize = 100;
 const FACTS: usize = 2_000;
 const ARGUMENTS: usize = 5_400;
+
+/// The most offers beside Approve; what is beyond is left out.
+const MOST_GRANTS: usize = 4;
+/// Begins the `action_id` of an offer beside Approve; its scope follows.
+pub(crate) const APPROVE_FOR: &str = "approve:";
 
 /// A label; its value starts on the next line.
 const LABEL: usize = 40;
@@ -45,6 +52,13 @@ const _: () = assert!(
     "the shares fit the whole"
 );
 const _: () = assert!(
+    BUTTON_TEXT
+        + MOST_GRANTS * BUTTON_TEXT
+        + (MOST_GRANTS + 1) * (QUESTION[0] + QUESTION[1] + QUESTION[2] + QUESTION[3])
+        < ARGUMENTS / 2 + 100,
+    "what an answer needs leaves room for the arguments"
+);
+const _: () = assert!(
     MAX_FACTS * (LABEL + 1 + CUT_MARK + MIN_VALUE) <= FACTS,
     "every fact keeps its label"
 );
@@ -63,7 +77,25 @@ pub(crate) struct Message {
 
 /// Whether the card shows the tool and its arguments whole.
 pub(crate) fn shows_all(card: &Card) -> bool {
-    cost(card.tool.one_line().as_str()) <= TOOL && cost(card.arguments.as_str()) <= ARGUMENTS
+    cost(card.tool.one_line().as_str()) <= TOOL && cost(card.arguments.as_str()) <= room(card)
+}
+
+/// What is left for the arguments once the rule's demands on an answer are laid out.
+fn room(card: &Card) -> usize {
+    let Actions::Decide { asks, .. } = &card.actions else {
+        return ARGUMENTS;
+    };
+    let field = if asks.reason_to_approve || asks.reason_to_reject {
+        BUTTON_TEXT
+    } else {
+        0
+    };
+    let offers = asks.distinct(MOST_GRANTS).len();
+    let question = asks
+        .once_more
+        .as_ref()
+        .map_or(0, |asked| Confirm::new(asked).cost());
+    ARGUMENTS.saturating_sub(field + offers * BUTTON_TEXT + (offers + 1) * question)
 }
 
 /// The card as people should see it.
@@ -75,7 +107,7 @@ pub(crate) fn full(card: &Card) -> Message {
     ];
     shown.extend(Block::fields(&facts(&card.facts)));
     shown.push(Block::line(&card.words.arguments, HEADING));
-    match card.arguments.clip(ARGUMENTS, cost) {
+    match card.arguments.clip(room(card), cost) {
         Clip::Whole(text) => shown.push(Block::literal(text)),
         Clip::Cut {
             head,
@@ -93,6 +125,7 @@ pub(crate) fn full(card: &Card) -> Message {
         if !approvable {
             shown.push(Block::line(&card.words.approve_in_full_view, NO_APPROVE));
         }
+        shown.extend(field(card, approvable));
         shown.extend(buttons(card, approvable));
     }
     shown.push(Block::small(&card.request_id, SMALL));
@@ -142,12 +175,37 @@ fn title(card: &Card) -> String {
     format!("{sign} {}", card.title)
 }
 
+/// The field for a reason, where an answer that can be given here needs one.
+fn field(card: &Card, approvable: bool) -> Option<Block> {
+    let Actions::Decide { revision, asks, .. } = &card.actions else {
+        return None;
+    };
+    let approve = asks.reason_to_approve && approvable;
+    (approve || asks.reason_to_reject).then(|| {
+        let block_id = format!("{}:v{revision}:reason", blocks::start(&card.request_id, SMALL));
+        Block::reason(block_id, &card.words.reason, !(approve && asks.reason_to_reject))
+    })
+}
+
+/// Approve, and Approve for later calls too.
+fn approvals(card: &Card, asks: &Asks, value: &ButtonValue) -> Vec<Button> {
+    let confirm = asks.once_more.as_ref().map(Confirm::new);
+    let approve = Button::decide("approve", &card.words.approve, value, Some(Style::Primary));
+    let offers = asks.distinct(MOST_GRANTS).into_iter().map(|offer| {
+        let action_id = format!("{APPROVE_FOR}{}", offer.scope);
+        Button::decide(action_id, &offer.label, value, None)
+    });
+    let all = [approve].into_iter().chain(offers);
+    all.map(|button| button.confirmed(confirm.clone())).collect()
+}
+
 /// The row of buttons; none on a settled card.
 fn buttons(card: &Card, approvable: bool) -> Option<Block> {
     let Actions::Decide {
         token,
         revision,
         full_view,
+        asks,
         ..
     } = &card.actions
     else {
@@ -157,8 +215,11 @@ fn buttons(card: &Card, approvable: bool) -> Option<Block> {
         token: *token,
         revision: *revision,
     };
-    let approve =
-        approvable.then(|| Button::decide("approve", &card.words.approve, &value, Some(Style::Primary)));
+    let approve = if approvable {
+        approvals(card, asks, &value)
+    } else {
+        Vec::new()
+    };
     let reject = Button::decide("reject", &card.words.reject, &value, None);
     let open = full_view
         .as_deref()

@@ -1,6 +1,6 @@
 //! The cards: how they look, that they fit, and that nothing untrusted takes effect in them.
 
-use gatepost_channel::{Actions, Asks, Card, Fact, Inert, Tone};
+use gatepost_channel::{Actions, Asks, Card, Fact, GrantOffer, Inert, OnceMore, Tone};
 use proptest::prelude::*;
 use serde_json::Value;
 
@@ -80,8 +80,19 @@ fn assert_fits(message: &Value) {
             "actions" => {
                 assert!((1..=25).contains(&block["elements"].as_array().unwrap().len()));
                 assert!(block["block_id"].as_str().unwrap().len() <= 255);
-                75
+                let mut ids = action_ids(block);
+                ids.sort_unstable();
+                assert!(ids.windows(2).all(|pair| pair[0] != pair[1]), "{ids:?}");
+                for button in block["elements"].as_array().unwrap() {
+                    assert!(cost(button["text"]["text"].as_str().unwrap()) <= 75);
+                    for (part, most) in [("title", 100), ("text", 300), ("confirm", 30), ("deny", 30)] {
+                        let text = button["confirm"][part]["text"].as_str().unwrap_or_default();
+                        assert!(cost(text) <= most, "{text}");
+                    }
+                }
+                300
             }
+            "input" => 75,
             other => panic!("{other} is no block of ours"),
         };
         walk(block, &mut |key, value| match (key, value) {
@@ -101,11 +112,14 @@ fn assert_fits(message: &Value) {
                     "context",
                     "actions",
                     "button",
+                    "input",
+                    "plain_text_input",
                 ]
                 .contains(&kind.as_str()),
                 "{kind}"
             ),
             ("emoji", emoji) => assert_eq!(emoji, &Value::Bool(false)),
+            ("max_length", most) => assert_eq!(most, &Value::from(1_000)),
             ("value", value) => assert!(value.as_str().unwrap().len() <= 64),
             _ => {}
         });
@@ -121,22 +135,104 @@ fn hostile() -> impl Strategy<Value = String> {
     ]
 }
 
+/// What an answer can need, in words of any length.
+fn any_asks() -> impl Strategy<Value = Asks> {
+    let offers = proptest::collection::vec("[ab]{1,2}", 0..9);
+    (any::<bool>(), any::<bool>(), any::<bool>(), offers, hostile()).prop_map(
+        |(reason_to_approve, reason_to_reject, once_more, scopes, own)| Asks {
+            reason_to_approve,
+            reason_to_reject,
+            once_more: once_more.then(|| question(&own)),
+            grants: scopes
+                .into_iter()
+                .map(|scope| GrantOffer {
+                    label: own.clone(),
+                    scope,
+                })
+                .collect(),
+        },
+    )
+}
+
+fn question(own: &str) -> OnceMore {
+    OnceMore {
+        title: format!("Approve this call?{own}"),
+        text: format!("It runs at once.{own}"),
+        yes: format!("Approve{own}"),
+        no: format!("Go back{own}"),
+    }
+}
+
+/// A card with these demands on an answer.
+fn asking(asked: Asks) -> Card {
+    let mut card = card(Tone::Pending, "amount: 50000", open_actions(None));
+    if let Actions::Decide { asks, .. } = &mut card.actions {
+        *asks = asked;
+    }
+    card
+}
+
+fn offers() -> Vec<GrantOffer> {
+    let offer = |scope: &str| GrantOffer {
+        scope: scope.to_owned(),
+        label: format!("Approve for {scope}"),
+    };
+    ["session", "1h"].map(offer).to_vec()
+}
+
+#[test]
+fn what_an_answer_needs_is_laid_out() {
+    let message = card::full(&asking(Asks {
+        reason_to_approve: false,
+        reason_to_reject: true,
+        once_more: Some(question("")),
+        grants: offers(),
+    }));
+    insta::with_settings!({ snapshot_path => "../tests/golden", prepend_module_to_snapshot => false }, {
+        insta::assert_json_snapshot!("pending_demanding", message);
+    });
+    assert_eq!(
+        action_ids(&json(&message)),
+        ["reason", "approve", "approve:session", "approve:1h", "reject"]
+    );
+}
+
+#[test]
+fn a_field_stands_only_where_an_answer_on_the_card_needs_it() {
+    let only_to_approve = Asks {
+        reason_to_approve: true,
+        ..Asks::default()
+    };
+    let mut asked = asking(only_to_approve);
+    assert_eq!(
+        action_ids(&json(&card::full(&asked))),
+        ["reason", "approve", "reject"]
+    );
+    asked.arguments = Inert::new(&"x".repeat(9_000));
+    assert_eq!(action_ids(&json(&card::full(&asked))), ["reject"]);
+    assert_eq!(
+        action_ids(&json(&card::full(&asking(Asks::default())))),
+        ["approve", "reject"]
+    );
+}
+
 fn any_card() -> impl Strategy<Value = Card> {
     let facts = proptest::collection::vec((any::<String>(), hostile()), 0..40);
     let actions = prop_oneof![
         Just(Actions::None),
         (
             any::<bool>(),
-            proptest::option::of(prop_oneof![Just(VIEW.to_owned()), any::<String>()])
+            proptest::option::of(prop_oneof![Just(VIEW.to_owned()), any::<String>()]),
+            any_asks(),
         )
-            .prop_map(|(approve_when_cut, full_view)| match open_actions(None) {
+            .prop_map(|(approve_when_cut, full_view, asks)| match open_actions(None) {
                 Actions::Decide { token, revision, .. } => {
                     Actions::Decide {
                         token,
                         revision,
                         approve_when_cut,
                         full_view,
-                        asks: Asks::default(),
+                        asks,
                     }
                 }
                 Actions::None => Actions::None,

@@ -32,6 +32,7 @@ mod crash_job;
 mod crash_pair;
 mod crash_write;
 mod deadline;
+mod demand;
 mod hook;
 mod job;
 mod mcp;

@@ -382,6 +382,8 @@ policy:
     - { name: slack-only, tools: ["slack__*"], effect: confirm, channels: [ops-slack] }
     - { name: desk, tools: ["desk__*"], effect: confirm, channels: [desk] }
     - { name: cards, tools: ["card__*"], effect: confirm, redact: [/card/number] }
+    - { name: reasoned, tools: ["reasoned__*"], effect: confirm, require_reason: both, confirm_step: true }
+    - { name: granted, tools: ["granted__*"], effect: confirm, grants: { scopes: [1h], arguments: any } }
     - { name: never, tools: ["never__*"], effect: deny, reason: Nobody may do this }
 "#;
 

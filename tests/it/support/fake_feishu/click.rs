@@ -13,7 +13,7 @@ use sha2::{Digest, Sha256};
 
 use super::super::platform_request::{Answered, PlatformRequest};
 use super::super::temp_dir::random_hex;
-use super::world::{CardToken, Message, buttons, callback_value};
+use super::world::{CardToken, Message, buttons, callback_value, walk};
 use super::{APP, ENCRYPT_KEY, FakeFeishu, TENANT, VERIFICATION_TOKEN, card};
 
 /// What the clicker saw.
@@ -66,6 +66,8 @@ pub struct Click<'a> {
     message_id: String,
     card_token: String,
     button: Value,
+    /// The fields of the form around the button, each with whether it is required.
+    fields: Vec<(String, bool)>,
     callback: Callback,
 }
 
@@ -79,7 +81,19 @@ impl FakeFeishu {
         let now = messages
             .find(|other| other.id == message.id)
             .expect("the message still stands");
-        self.press(&now, now.current(), decision, open_id)
+        self.press(&now, now.current(), decision, None, open_id)
+    }
+
+    /// A press on the current card's button that approves for this scope too.
+    ///
+    /// # Panics
+    /// When the message is gone or has no such button.
+    pub fn click_grant(&self, message: &Message, scope: &str, open_id: &str) -> Click<'_> {
+        let mut messages = self.messages(&message.chat_id).into_iter();
+        let now = messages
+            .find(|other| other.id == message.id)
+            .expect("the message still stands");
+        self.press(&now, now.current(), "approve", Some(scope), open_id)
     }
 
     /// A press on the button as it stood in the given revision (a client that has not caught up).
@@ -90,15 +104,26 @@ impl FakeFeishu {
         decision: &str,
         open_id: &str,
     ) -> Click<'_> {
-        self.press(message, &message.history[revision], decision, open_id)
+        self.press(message, &message.history[revision], decision, None, open_id)
     }
 
-    fn press(&self, message: &Message, card: &Value, decision: &str, open_id: &str) -> Click<'_> {
+    fn press(
+        &self,
+        message: &Message,
+        card: &Value,
+        decision: &str,
+        scope: Option<&str>,
+        open_id: &str,
+    ) -> Click<'_> {
         let mut candidates = buttons(card).into_iter();
-        let button = candidates.find(|button| callback_value(button)["decision"] == decision);
+        let button = candidates.find(|button| {
+            let value = callback_value(button);
+            value["decision"] == decision && value["grant"].as_str() == scope
+        });
         let Some(button) = button else {
             panic!("no button says {decision}: {card}")
         };
+        let fields = fields_around(card, &button);
         let now_ms = self.clock().now_ms();
         let person = self.world(|world| world.people.get(open_id).cloned());
         let person = person.unwrap_or_else(|| super::Person::new(open_id, ""));
@@ -125,7 +150,8 @@ impl FakeFeishu {
             json!({"tag": "button", "value": callback_value(&button), "timezone": "Asia/Shanghai"});
         if let Some(name) = button["name"].as_str() {
             action["name"] = json!(name);
-            action["form_value"] = json!({});
+            let empty = fields.iter().map(|(field, _)| (field.clone(), json!("")));
+            action["form_value"] = Value::Object(empty.collect());
         }
         let document = json!({
             "schema": "2.0",
@@ -144,6 +170,7 @@ impl FakeFeishu {
             message_id: message.id.clone(),
             card_token,
             button,
+            fields,
             callback,
         }
     }
@@ -177,6 +204,11 @@ impl Click<'_> {
             self.button["form_action_type"] == "submit",
             "the button submits no form: {}",
             self.button
+        );
+        assert!(
+            self.fields.iter().any(|(field, _)| field == name),
+            "no field {name} in the form: {:?}",
+            self.fields
         );
         self.callback.document["event"]["action"]["form_value"][name] = json!(text);
         self
@@ -256,7 +288,15 @@ impl Click<'_> {
         &self.card_token
     }
 
-    /// Seals and posts it, and shows the answer to the clicker as the client does: toast, and the card if there is one.
+    /// Whether the client sends the press: it does not while a required field of the form is empty.
+    pub fn is_sent(&self) -> bool {
+        let typed = &self.callback.document["event"]["action"]["form_value"];
+        let mut required = self.fields.iter().filter(|(_, required)| *required);
+        required.all(|(field, _)| typed[field] != "")
+    }
+
+    /// Seals and posts it, and shows the answer to the clicker as the client does: toast, and the card if there is one. A
+    /// request that no client would send is posted as well.
     pub async fn post(&self, url: &str) -> Clicked {
         let id = self.message_id.clone();
         self.feishu.world(|world| world.in_click.insert(id.clone()));
@@ -292,6 +332,23 @@ impl Click<'_> {
             card_replaced: valid,
         }
     }
+}
+
+/// The fields of the form in which the button stands; none when it stands in no form.
+fn fields_around(card: &Value, button: &Value) -> Vec<(String, bool)> {
+    let elements = card["body"]["elements"].as_array().cloned().unwrap_or_default();
+    let mut forms = elements.into_iter().filter(|element| element["tag"] == "form");
+    let Some(form) = forms.find(|form| buttons(form).contains(button)) else {
+        return Vec::new();
+    };
+    let mut fields = Vec::new();
+    walk(&form, &mut |element| {
+        if element.get("tag") == Some(&json!("input")) {
+            let name = element["name"].as_str().unwrap_or_default().to_owned();
+            fields.push((name, element.get("required") == Some(&json!(true))));
+        }
+    });
+    fields
 }
 
 /// Reads an answer as the client does.

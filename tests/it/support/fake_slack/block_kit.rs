@@ -240,6 +240,10 @@ impl Checker {
                     "dispatch_action_config",
                 ];
                 self.keys(fields, &known, at);
+                let most = fields.get("max_length").map_or(Some(3000), Value::as_u64);
+                if !most.is_some_and(|most| (1..=3000).contains(&most)) {
+                    self.fail("must be between 1 and 3000", &format!("{at}/max_length"));
+                }
             }
             other => self.fail(&format!("unsupported type: {other}"), &format!("{at}/type")),
         }
@@ -277,6 +281,9 @@ impl Checker {
         );
         self.text_object(fields.get("label"), &["plain_text"], 2000, &format!("{at}/label"));
         match fields.get("element") {
+            Some(element) if element["type"] == "button" => {
+                self.fail("unsupported type: button", &format!("{at}/element/type"));
+            }
             Some(element) => self.element(element, &format!("{at}/element")),
             None => self.fail("missing required field: element", at),
         }

@@ -71,7 +71,7 @@ impl FakeSlack {
             "trigger_id": trigger, "team": {"id": TEAM, "domain": "gatepost-test"}, "enterprise": null,
             "is_enterprise_install": false,
             "channel": {"id": message.channel, "name": message.channel.to_lowercase()},
-            "message": shown, "state": {"values": {}},
+            "message": shown, "state": {"values": untouched(&revision.blocks)},
             "response_url": format!("https://hooks.slack.com/actions/{TEAM}/{number}/secret"),
             "actions": [action],
         });
@@ -164,6 +164,18 @@ impl Signed {
         self.edit(|document| document["actions"][0]["value"] = json!(value))
     }
 
+    /// What stood in the field `action_id` of the message as the button was pressed.
+    ///
+    /// # Panics
+    /// When the message has no such field.
+    pub fn with_input(self, action_id: &str, text: &str) -> Self {
+        self.edit(|document| {
+            let blocks = document["state"]["values"].as_object_mut().expect("values");
+            let mut fields = blocks.values_mut().filter_map(|block| block.get_mut(action_id));
+            fields.next().expect("the field stands in the message")["value"] = json!(text);
+        })
+    }
+
     /// Any other change of the JSON.
     pub fn edit(mut self, change: impl FnOnce(&mut Value)) -> Self {
         change(&mut self.document);
@@ -212,6 +224,20 @@ impl Signed {
     pub async fn post(&self, url: &str) -> Answered {
         self.request().post(url).await
     }
+}
+
+/// The state of the fields of a message in which nobody typed.
+fn untouched(blocks: &Value) -> Value {
+    let mut values = serde_json::Map::new();
+    for block in blocks.as_array().into_iter().flatten() {
+        if block["type"] == "input" {
+            let element = &block["element"];
+            let action_id = element["action_id"].as_str().expect("an action_id");
+            let state = json!({action_id: {"type": element["type"], "value": null}});
+            values.insert(block["block_id"].as_str().expect("a block_id").to_owned(), state);
+        }
+    }
+    Value::Object(values)
 }
 
 /// JSON in pure ASCII with `\/`, as Slack writes it.
