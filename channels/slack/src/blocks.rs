@@ -126,8 +126,10 @@ pub(crate) enum Style {
 pub(crate) struct Confirm {
     title: PlainText,
     text: PlainText,
-    confirm: PlainText,
-    deny: PlainText,
+    #[serde(rename = "confirm")]
+    yes: PlainText,
+    #[serde(rename = "deny")]
+    no: PlainText,
 }
 
 impl Confirm {
@@ -136,14 +138,14 @@ impl Confirm {
         Self {
             title: PlainText::new(&asked.title, title),
             text: PlainText::new(&asked.text, text),
-            confirm: PlainText::new(&asked.yes, yes),
-            deny: PlainText::new(&asked.no, no),
+            yes: PlainText::new(&asked.yes, yes),
+            no: PlainText::new(&asked.no, no),
         }
     }
 
     /// What its texts cost.
     pub(crate) fn cost(&self) -> usize {
-        [&self.title, &self.text, &self.confirm, &self.deny]
+        [&self.title, &self.text, &self.yes, &self.no]
             .map(|text| cost(text.as_str()))
             .iter()
             .sum()
