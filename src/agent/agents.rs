@@ -10,10 +10,10 @@ use super::runner::{HookSets, Runner};
 use super::tool::Toolbox;
 use crate::config::agent::ToolConfig;
 use crate::config::hook::HooksConfig;
-use crate::config::{AgentConfig, Config, JobConfig, Problem};
+use crate::config::{AgentConfig, Config, JobConfig, Problem, Role};
 use crate::gatekeeper::Gatekeeper;
 use crate::hook::{self, BuildError, Hooks, Outside};
-use crate::ids::TokenName;
+use crate::ids::{Org, TokenName};
 use crate::job::queue::Queue;
 use crate::lifecycle::Tasks;
 
@@ -102,9 +102,12 @@ impl Agents {
                     let pieces = token.pieces.as_ref()?.iter().cloned().collect();
                     Some((TokenName(token.name.clone()), pieces))
                 });
+                let agents = tokens.iter().filter(|token| token.role == Role::Agent);
+                let agents = agents.map(|token| (TokenName(token.name.clone()), Org(token.org.clone())));
                 let evaluations = config.evaluation.tokens.iter().cloned().map(TokenName);
                 let runner = runner
                     .with_hooks(hooks)
+                    .with_tokens(agents.collect())
                     .with_submits(submits.collect())
                     .with_evaluations(evaluations.collect());
                 Some(Arc::new(runner))

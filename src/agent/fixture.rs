@@ -23,6 +23,7 @@ use crate::delivery::button::ServerKey;
 use crate::delivery::card::CardMaker;
 use crate::delivery::phrase::{Language, Phrasebook};
 use crate::delivery::registry::{Listed, Registry};
+use crate::gate::grant::{GrantArguments, GrantScope, GrantTerms};
 use crate::gate::policy::{
     Approvers, ConfirmSource, Effect, Limits as PolicyLimits, Policy, PolicySource, RuleSource,
 };
@@ -179,6 +180,29 @@ pub(super) fn piece() -> Piece {
     }
 }
 
+/// Asks for a person where the agent says that it acts for olga; everything else about the tool is allowed by default.
+fn lending() -> RuleSource {
+    RuleSource {
+        name: "lend".to_owned(),
+        tools: vec!["t_lend".to_owned()],
+        when: Some("requester == \"olga\"".to_owned()),
+        effect: Effect::Confirm,
+        reason: None,
+        orgs: None,
+        redact: Vec::new(),
+        trust_asserted: false,
+        verified_requester: false,
+        confirm: ConfirmSource {
+            grants: Some(GrantTerms {
+                scopes: vec![GrantScope::Span(3_600_000)],
+                max_uses: None,
+                arguments: GrantArguments::Same,
+            }),
+            ..ConfirmSource::default()
+        },
+    }
+}
+
 fn policy(timeout: Duration) -> Policy {
     let source = PolicySource {
         default: Effect::Allow,
@@ -191,18 +215,21 @@ fn policy(timeout: Duration) -> Policy {
             timeout: Some(timeout),
             ..ConfirmSource::default()
         },
-        rules: vec![RuleSource {
-            name: "never".to_owned(),
-            tools: vec!["t_free".to_owned()],
-            when: Some("has(args.never)".to_owned()),
-            effect: Effect::Deny,
-            reason: Some("never ever".to_owned()),
-            orgs: None,
-            redact: Vec::new(),
-            trust_asserted: false,
-            verified_requester: false,
-            confirm: ConfirmSource::default(),
-        }],
+        rules: vec![
+            lending(),
+            RuleSource {
+                name: "never".to_owned(),
+                tools: vec!["t_free".to_owned()],
+                when: Some("has(args.never)".to_owned()),
+                effect: Effect::Deny,
+                reason: Some("never ever".to_owned()),
+                orgs: None,
+                redact: Vec::new(),
+                trust_asserted: false,
+                verified_requester: false,
+                confirm: ConfirmSource::default(),
+            },
+        ],
     };
     Policy::compile(&source, &PolicyLimits::default()).unwrap()
 }

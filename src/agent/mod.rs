@@ -42,6 +42,8 @@ mod evaluation_tests;
 #[cfg(test)]
 mod fixture;
 #[cfg(test)]
+mod grant_tests;
+#[cfg(test)]
 mod limit_tests;
 #[cfg(test)]
 mod movement_tests;
@@ -61,3 +63,5 @@ mod stage;
 mod stream_tests;
 #[cfg(test)]
 mod subtask_tests;
+#[cfg(test)]
+mod token_tests;

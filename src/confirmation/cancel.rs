@@ -1,7 +1,7 @@
 //! Withdrawing: who asked no longer wants an answer.
 
 use crate::audit::Actor;
-use crate::ids::{ConfirmationId, TokenName};
+use crate::ids::{ConfirmationId, Org, TokenName};
 use crate::storage::{Touches, Transaction, Workspace};
 
 use super::settle::settle;
@@ -12,6 +12,8 @@ use super::{Dossier, State, Status, expire};
 pub struct Cancel {
     /// The request.
     pub id: ConfirmationId,
+    /// The caller's organisation: a token of the same name may have been another's.
+    pub org: Org,
     /// Who withdraws it: only the token that asked.
     pub token: TokenName,
 }
@@ -39,7 +41,7 @@ impl Transaction for Cancel {
         let at = workspace.now();
         let owned = workspace
             .confirmation(&self.id)
-            .is_some_and(|row| row.asked.token == self.token);
+            .is_some_and(|row| row.org == self.org && row.asked.token == self.token);
         if !owned {
             return Cancelled::NotFound;
         }

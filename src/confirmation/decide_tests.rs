@@ -9,8 +9,9 @@ use super::consume::{Consume, NotGranted};
 use super::decide::{Ballot, Decide, Refusal, Ruling, Surface, Target};
 use super::expire::Expire;
 use super::fixture::{ORG, TIMEOUT, World, terms};
+use super::outcome::{Report, Reported};
 use super::roll::Roll;
-use super::{DeliveryState, Status};
+use super::{DeliveryState, Outcome, OutcomeStatus, Status};
 use crate::gate::Digest;
 use crate::ids::{ConfirmationId, OperatorId, Org, PermitId, TokenName};
 
@@ -338,9 +339,36 @@ fn withdrawing_is_for_the_asker_and_not_for_what_is_settled() {
     let id = world.asked(terms(1), &[]);
     let cancel = |token: &str| Cancel {
         id: id.clone(),
+        org: Org::from(ORG),
         token: TokenName::from(token),
     };
+    let namesake = Org::from("elsewhere");
     assert_eq!(world.memory.run(&cancel("other")), Cancelled::NotFound);
+    let elsewhere = Cancel {
+        org: namesake.clone(),
+        ..cancel("agent")
+    };
+    assert_eq!(
+        world.memory.run(&elsewhere),
+        Cancelled::NotFound,
+        "a token of the same name in another organisation"
+    );
+    let report = Report {
+        id: id.clone(),
+        org: namesake,
+        token: TokenName::from("agent"),
+        outcome: Outcome {
+            status: OutcomeStatus::Succeeded,
+            detail: None,
+        },
+        detail: None,
+    };
+    assert_eq!(world.memory.run(&report), Reported::NotFound);
+    let ours = Report {
+        org: Org::from(ORG),
+        ..report
+    };
+    assert!(matches!(world.memory.run(&ours), Reported::NotConsumed(_)));
     assert!(matches!(world.memory.run(&cancel("agent")), Cancelled::Done(_)));
     assert_eq!(
         world.click(&id, 0, "dana", Approve).ruling,

@@ -131,7 +131,7 @@ impl Grant {
         let own = !terms.self_approval && self.grantors.iter().any(themselves);
         let enough = stage::each(terms).all(|stage| {
             let counts = |grantor: &&Grantor| {
-                grantor.stage == stage.at && roll.is_among(&grantor.person, &self.org, stage.approvers)
+                grantor.stage == stage.at && stage.may_answer(roll, &grantor.person, &self.org)
             };
             u32::try_from(self.grantors.iter().filter(counts).count()).unwrap_or(u32::MAX) >= stage.quorum
         });

@@ -14,6 +14,7 @@ use super::roll::{Roll, Voter};
 use super::{Basis, Status};
 use crate::gate::grant::{GrantArguments, GrantScope, GrantTerms, SESSION_MS};
 use crate::gate::json::ReadLimits;
+use crate::gate::policy::Approvers;
 use crate::gate::{Arguments, Digest, Terms};
 use crate::ids::{ConfirmationId, GrantId, OperatorId, Org, PermitId, TokenName};
 
@@ -390,6 +391,58 @@ fn taking_a_grant_back_is_final_and_of_its_organisation() {
     );
     let id = ask(&mut world, &terms, same);
     assert_eq!(status(&world, &id), Status::Pending);
+}
+
+fn among(id: &str) -> Approvers {
+    Approvers {
+        roles: vec![],
+        operators: vec![id.to_owned()],
+    }
+}
+
+/// The rule that speaks may be the same while another one holds beside it (`Terms::also`).
+#[test]
+fn who_gave_a_grant_must_be_an_approver_of_every_rule_that_holds_beside() {
+    for (beside, covered) in [(vec![among("dana")], true), (vec![among("mira")], false)] {
+        let mut world = World::default();
+        let terms = with(1, hourly());
+        granted(&mut world, &terms, "1h");
+        let also = Terms {
+            also: beside.clone(),
+            ..terms
+        };
+        let id = ask(&mut world, &also, same);
+        assert_eq!(status(&world, &id) == Status::Approved, covered, "{beside:?}");
+    }
+}
+
+#[test]
+fn a_permit_by_a_grant_is_refused_when_who_gave_it_no_longer_approves_for_the_rule_beside() {
+    let mut world = World::default();
+    let terms = Terms {
+        also: vec![Approvers {
+            roles: vec!["audit".into()],
+            operators: vec![],
+        }],
+        ..with(1, hourly())
+    };
+    let voter = |roles: &[&str]| Voter {
+        id: OperatorId::from("dana"),
+        name: "Dana".into(),
+        orgs: vec![Org::from(ORG)],
+        roles: roles.iter().map(|role| (*role).to_owned()).collect(),
+    };
+    world.roll = Arc::new(Roll::new([voter(&["finance", "audit"])]));
+    granted(&mut world, &terms, "1h");
+    let id = ask(&mut world, &terms, same);
+    assert_eq!(status(&world, &id), Status::Approved);
+    let request = Consume {
+        roll: Arc::new(Roll::new([voter(&["finance"])])),
+        ..consume(&world, &id)
+    };
+    assert_eq!(world.memory.run(&request), Err(NotGranted::NotAuthorised));
+    let request = consume(&world, &id);
+    assert!(world.memory.run(&request).is_ok());
 }
 
 proptest! {

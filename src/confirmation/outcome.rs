@@ -1,7 +1,7 @@
 //! What the executed call led to, as reported by who executed it. The first report stands.
 
 use crate::audit::{Actor, Draft, Opening};
-use crate::ids::{ConfirmationId, TokenName};
+use crate::ids::{ConfirmationId, Org, TokenName};
 use crate::storage::{Touches, Transaction, Workspace};
 
 use super::settle::refresh_cards;
@@ -12,6 +12,8 @@ use super::{Dossier, Outcome};
 pub struct Report {
     /// The request.
     pub id: ConfirmationId,
+    /// The caller's organisation: a token of the same name may have been another's.
+    pub org: Org,
     /// Who reports: only the token that asked.
     pub token: TokenName,
     /// What happened.
@@ -44,7 +46,7 @@ impl Transaction for Report {
     fn apply(&self, workspace: &mut Workspace) -> Reported {
         let Some(dossier) = workspace
             .dossier(&self.id)
-            .filter(|d| d.confirmation.asked.token == self.token)
+            .filter(|d| d.confirmation.org == self.org && d.confirmation.asked.token == self.token)
         else {
             return Reported::NotFound;
         };

@@ -199,6 +199,7 @@ impl Gatekeeper {
     pub async fn cancel(&self, caller: &Caller, id: &ConfirmationId) -> Result<Cancelled, StoreError> {
         let cancel = Cancel {
             id: id.clone(),
+            org: caller.org.clone(),
             token: caller.token.clone(),
         };
         let cancelled = self.0.store.run(cancel).await?;
@@ -223,6 +224,7 @@ impl Gatekeeper {
         };
         let report = Report {
             id: id.clone(),
+            org: caller.org.clone(),
             token: caller.token.clone(),
             outcome,
             detail,

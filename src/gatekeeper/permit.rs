@@ -6,6 +6,7 @@ use super::council::{News, Via, What};
 use super::{Caller, Gatekeeper};
 use crate::confirmation::consume::{Consume, Granted, NotGranted};
 use crate::confirmation::{Basis, Confirmation};
+use crate::gate::grant::GrantTerms;
 use crate::gate::json::ReadLimits;
 use crate::gate::policy::{CallFacts, Effect, Judgement, Voices};
 use crate::gate::{Digest, Json};
@@ -46,15 +47,35 @@ impl Gatekeeper {
             roll: Arc::clone(self.roll()),
             denied_by: denied_by(today.as_ref()),
             grant: row.progress.basis.as_ref().and_then(Basis::grant).cloned(),
-            // Another rule that speaks for the call by now offers nothing to what was granted under the old one.
-            offered: today
-                .filter(|today| today.rule == row.rule)
-                .and_then(|today| today.terms?.decision.grants),
+            offered: self.offered(row, today),
         }
+    }
+
+    /// What the rule under which a grant approved the call offers by now. Another rule that speaks for the call offers nothing to
+    /// what was granted under the old one.
+    fn offered(&self, row: &Confirmation, today: Option<Judgement>) -> Option<GrantTerms> {
+        row.progress.basis.as_ref().and_then(Basis::grant)?;
+        // As the rules alone ask, if they do: a tool that asks as well brings the terms of whatever allows the call without the
+        // agent's word, and these offer nothing.
+        let asks = |judged: &Judgement| judged.effect == Effect::Confirm;
+        let judged = self.judge_again(row, Voices::default()).filter(asks).or(today)?;
+        (judged.rule == row.rule)
+            .then_some(judged.terms)
+            .flatten()
+            .and_then(|terms| terms.decision.grants)
     }
 
     /// What policy says of the call by now; nothing when it can no longer be read.
     fn today(&self, row: &Confirmation) -> Option<Judgement> {
+        // Somebody asked for a person then; terms stand where a rule alone would allow the call.
+        let voices = Voices {
+            tool_requires_confirmation: true,
+            hooks: None,
+        };
+        self.judge_again(row, voices)
+    }
+
+    fn judge_again(&self, row: &Confirmation, voices: Voices) -> Option<Judgement> {
         let Ok(args) = Json::read(row.asked.args.as_bytes(), ReadLimits::bytes(row.asked.args.len())) else {
             return None;
         };
@@ -77,11 +98,6 @@ impl Gatekeeper {
             org: row.org.as_str(),
             metadata: metadata.as_ref(),
             known_person: !row.asked.persons.is_empty(),
-        };
-        // Somebody asked for a person then; terms stand where a rule alone would allow the call.
-        let voices = Voices {
-            tool_requires_confirmation: true,
-            hooks: None,
         };
         Some(self.0.policy.judge(&facts, &voices))
     }

@@ -552,7 +552,7 @@ proptest! {
                 Act::Claim => hold = world.claim(1).jobs.first().map(Hold::on).or(hold),
                 Act::Reconcile => { world.run(&Reconcile { limit: 10 }); }
                 Act::Withdraw(at) => {
-                    world.run(&crate::confirmation::cancel::Cancel { id: requests[at].clone(), token: token() });
+                    world.run(&crate::confirmation::cancel::Cancel { id: requests[at].clone(), org: org(), token: token() });
                 }
             }
             let open: BTreeSet<String> = requests.iter()

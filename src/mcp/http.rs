@@ -221,13 +221,13 @@ impl Shared {
         if !known {
             return Err(NotSent::Closed);
         }
-        // The SDK's task that sends is done; the answer comes when it comes.
+        // The SDK's task that sends is done; the answer comes when it comes. A stop of ours alone does not end it: the runs that
+        // wait for it have a while yet, and what they do not hear they would have to ask a person about.
         let reading = Arc::clone(&self);
         self.tasks.spawn(async move {
             tokio::select! {
                 () = reading.read(response, asked) => {}
                 () = reading.over.cancelled() => {}
-                () = reading.tasks.stopping() => {}
             }
         });
         Ok(())

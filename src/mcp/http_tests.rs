@@ -29,6 +29,8 @@ struct Place {
     sessions: AtomicUsize,
     described: Mutex<String>,
     changed: Notify,
+    /// The tool `later` answers once this is told.
+    later: Notify,
     refuse_handshake: bool,
 }
 
@@ -88,6 +90,7 @@ async fn serve(State(place): State<Arc<Place>>, method: Method, headers: HeaderM
                 "elsewhere",
                 "vast",
                 "slow",
+                "later",
             ];
             let tools: Vec<Value> = names
                 .iter()
@@ -118,6 +121,10 @@ async fn serve(State(place): State<Arc<Place>>, method: Method, headers: HeaderM
                 )
                     .into_response(),
                 "slow" => std::future::pending().await,
+                "later" => {
+                    place.later.notified().await;
+                    json_answer(&paid)
+                }
                 _ => {
                     let told = json!({"jsonrpc": "2.0", "method": "notifications/message",
                         "params": {"level": "info", "data": "working"}});
@@ -202,6 +209,29 @@ async fn what_may_have_arrived_is_unknown_and_what_was_refused_is_not() {
 }
 
 /// A server that was started anew between two calls does not know the session: the call is made in the next one.
+/// The runs of a server that stops have a while to end; an answer that comes in it is heard.
+#[tokio::test]
+async fn an_answer_that_comes_after_the_stop_is_heard() {
+    let (place, kept, _tasks) = open(Place::default(), LONG).await;
+    let mut call = std::pin::pin!(kept.call("later", "{}"));
+    let arrived = async {
+        while place.calls.lock().unwrap().is_empty() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::select! {
+        called = &mut call => panic!("it is not answered yet: {called:?}"),
+        () = arrived => {}
+    }
+    kept.tasks.ask_to_stop();
+    // Whoever ends at the stop has ended before the answer leaves.
+    for _ in 0..100 {
+        tokio::task::yield_now().await;
+    }
+    place.later.notify_one();
+    assert_eq!(call.await, Called::Done("paid".to_owned()));
+}
+
 #[tokio::test]
 async fn a_forgotten_session_is_opened_anew() {
     let (place, kept, _tasks) = open(Place::default(), LONG).await;

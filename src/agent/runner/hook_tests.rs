@@ -248,6 +248,44 @@ async fn a_response_answers_for_ungated_tools_only() {
     assert!(lab.results(&id)[0].starts_with("t_pay did"));
 }
 
+/// An evaluation asks nobody. Where a hook stands in for the tool, the tool itself must not be called for that.
+#[tokio::test]
+async fn in_an_evaluation_a_response_keeps_the_call_from_being_sent() {
+    let respond = Fixed {
+        before: Some(Decision::Respond(ToolOutput::done("from the hook"))),
+        ..Fixed::default()
+    };
+    let mut lab = Lab::new(one("t_pay"));
+    let mut hooks = Hooks::new(
+        HookDefaults::default(),
+        &Outside::none(Arc::clone(lab.gatekeeper.ids())),
+    );
+    fixed(respond)(&mut hooks);
+    let runner = Runner::new(
+        lab.gatekeeper.clone(),
+        Arc::clone(&lab.model) as Arc<dyn Model>,
+        toolbox(&lab.ledger),
+        Arc::new(Pieces::new([piece()])),
+        Limits::default(),
+    );
+    lab.runner = Arc::new(
+        runner
+            .with_hooks(HookSets::new(Arc::new(hooks), std::collections::BTreeMap::new()))
+            .with_evaluations([crate::job::fixture::token()].into()),
+    );
+    let id = run(&lab).await;
+    assert_eq!(status(&lab, &id), JobStatus::Completed);
+    assert!(lab.ledger.all().is_empty(), "nothing was paid");
+    assert_eq!(lab.results(&id)[0], "from the hook");
+    assert!(lab.world.requests().is_empty());
+    let kinds = lab.kinds().await;
+    assert_eq!(
+        kinds.iter().filter(|kind| *kind == "gate.bypassed").count(),
+        1,
+        "{kinds:?}"
+    );
+}
+
 #[tokio::test]
 async fn a_result_may_be_rewritten_and_a_run_ended_after_it() {
     let hook = Fixed {

@@ -80,7 +80,15 @@ impl Session<'_> {
         if self.runner.evaluations.contains(&self.job.token)
             && let Some(event) = gatekeeper.bypass(&self.caller, &question)
         {
-            return Ok(self.bypass(at, event));
+            return Ok(match judged.response.clone() {
+                // What a hook answers in place of the tool is not sent, least of all without a person.
+                Some(output) => {
+                    let hook = judged.answered_by.clone().unwrap_or_default();
+                    gatekeeper.journal().insist(event.with("answered_by", hook))?;
+                    self.respond(at, &id, &judged, output).await
+                }
+                None => self.bypass(at, event),
+            });
         }
         if self.memory.cards >= self.limits.cards
             && gatekeeper.foresee(&self.caller, &question) == Verdict::Confirm

@@ -23,7 +23,7 @@ use crate::gate::json::ReadLimits;
 use crate::gate::{Arguments, DenyReason, Digest, ToolName};
 use crate::gatekeeper::{Caller, Gatekeeper};
 use crate::hook::{EventKind, Hooks, Outside, Severity};
-use crate::ids::{ConfirmationId, TokenName};
+use crate::ids::{ConfirmationId, Org, TokenName};
 use crate::job::begin_call::Right;
 use crate::job::cancel::{By, Cancel, Cancelled};
 use crate::job::family::Family;
@@ -57,6 +57,8 @@ pub struct Runner {
     hooks: HookSets,
     submits: BTreeMap<TokenName, BTreeSet<String>>,
     evaluations: BTreeSet<TokenName>,
+    /// The agents' tokens, each with its organisation; `None` lets every job run.
+    tokens: Option<BTreeMap<TokenName, Org>>,
     feed: Feed,
 }
 
@@ -100,6 +102,7 @@ impl Runner {
             hooks: HookSets::new(Arc::new(none), BTreeMap::new()),
             submits: BTreeMap::new(),
             evaluations: BTreeSet::new(),
+            tokens: None,
         }
     }
 
@@ -122,6 +125,14 @@ impl Runner {
         self
     }
 
+    /// Only jobs of these tokens run, each in its own organisation: a job outlives its token in the store, the right to act does
+    /// not.
+    #[must_use]
+    pub fn with_tokens(mut self, tokens: BTreeMap<TokenName, Org>) -> Self {
+        self.tokens = Some(tokens);
+        self
+    }
+
     /// Sub-tasks of jobs of these tokens play only these pieces, where the job's own piece does not list any.
     #[must_use]
     pub fn with_submits(mut self, submits: BTreeMap<TokenName, BTreeSet<String>>) -> Self {
@@ -137,6 +148,13 @@ impl Run for Runner {
             Ok(false) => {}
             Ok(true) => return self.end_orphan(&job).await,
             Err(error) => return Ran::Failed(error.to_string()),
+        }
+        if !self.is_known(&job) {
+            let why = format!(
+                "the configuration has no agent's token `{}` of this organisation any more",
+                job.token.as_str()
+            );
+            return self.refuse(&job, why).await;
         }
         tokio::select! {
             // A server that was just started has a moment to name its tools.
@@ -159,6 +177,12 @@ impl Run for Runner {
 }
 
 impl Runner {
+    fn is_known(&self, job: &Job) -> bool {
+        self.tokens
+            .as_ref()
+            .is_none_or(|tokens| tokens.get(&job.token) == Some(&job.org))
+    }
+
     async fn settled(&self, job: &Job) {
         let Some(piece) = self.pieces.get(&job.piece) else {
             return;

@@ -250,6 +250,7 @@ fn decide(id: &ConfirmationId, person: &str, decision: Decision) -> Decide {
 fn cancel(id: &ConfirmationId) -> Cancel {
     Cancel {
         id: id.clone(),
+        org: Org::from("acme"),
         token: TokenName::from("build-agent"),
     }
 }

@@ -103,7 +103,7 @@ impl HttpTool {
             Err(error) => return Carried::Unknown(lost(&error)),
         };
         let status = response.status();
-        let answered = Answered::of(status);
+        let answered = Answered::of(status, &self.method);
         let (mut body, mut more) = (Vec::new(), false);
         loop {
             match response.chunk().await {
@@ -130,6 +130,10 @@ impl HttpTool {
                 "HTTP {code}: the tool pointed elsewhere, which is not followed\n{text}"
             )),
             Answered::Refused => Carried::Failed(format!("HTTP {code}\n{text}")),
+            Answered::Unclear if status.is_redirection() => Carried::Unknown(format!(
+                "HTTP {code}: the tool says where the result of the call is to be seen, which is not followed; the call has \
+                 probably been carried out\n{text}"
+            )),
             Answered::Unclear => Carried::Unknown(format!(
                 "HTTP {code}: what stands before the tool got no answer from it; the call may have been carried out\n{text}"
             )),
@@ -144,13 +148,15 @@ enum Answered {
     Did,
     /// 3xx and 4xx: it was refused or sent elsewhere. 500, 501 and 505: the tool itself says that it failed.
     Refused,
+    /// 303 to a call that may change something is how its result is shown elsewhere (section 15.4.4): it was hardly refused.
     /// 502, 503, 504 and every other 5xx are the words of a gateway, which does not know what became of the call.
     Unclear,
 }
 
 impl Answered {
-    fn of(status: StatusCode) -> Self {
+    fn of(status: StatusCode, method: &reqwest::Method) -> Self {
         match status.as_u16() {
+            303 if !method.is_safe() => Self::Unclear,
             200..=299 => Self::Did,
             300..=499 | 500 | 501 | 505 => Self::Refused,
             _ => Self::Unclear,
