@@ -412,7 +412,7 @@ proptest! {
             let before = status(&world, &id);
             match event {
                 Event::Click(channel, person, decision) => { world.click(&id, channel, person, decision); }
-                Event::Cancel => { let cancel = Cancel { id: id.clone(), token: TokenName::from("agent") }; world.memory.run(&cancel); }
+                Event::Cancel => { let cancel = Cancel { id: id.clone(), org: Org::from(ORG), token: TokenName::from("agent") }; world.memory.run(&cancel); }
                 Event::Wait(by) => world.memory.now.0 += by,
                 Event::Expire => { world.memory.run(&Expire { limit: 8 }); }
                 Event::Consume => { let consume = consume(&world, &id); granted += u32::from(world.memory.run(&consume).is_ok()); }

@@ -19,7 +19,9 @@ use crate::confirmation::{Asked, Confirmation, Dossier, Status};
 use crate::gate::json::ReadLimits;
 use crate::gate::policy::{Approvers, PartialView};
 use crate::gate::{Arguments, DecisionTerms, Digest, Terms};
-use crate::ids::{ConfirmationId, Ids, JobId, OperatorId, Org, PermitId, SeededIds, TokenName, WorkerId};
+use crate::ids::{
+    ConfirmationId, GrantId, Ids, JobId, OperatorId, Org, PermitId, SeededIds, TokenName, WorkerId,
+};
 use crate::job::claim::{Claim, Claimed};
 use crate::job::submit::Submit;
 use crate::job::{Job, JobState, JobStatus};
@@ -39,6 +41,7 @@ struct Rows {
     outbox: BTreeMap<crate::ids::OutboxId, crate::delivery::OutboxItem>,
     /// Refuse this many items from now on, after so many.
     fail_after: Option<u64>,
+    grants: BTreeMap<GrantId, Grant>,
 }
 
 /// See the module. Clones share the rows.
@@ -209,6 +212,7 @@ impl World {
             .filter(|item| item.confirmation.as_ref().is_some_and(|id| requests.contains(id)))
             .cloned()
             .collect();
+        loaded.grants = rows.grants.values().cloned().collect();
         loaded.jobs = jobs.iter().filter_map(|id| rows.jobs.get(id)).cloned().collect();
         Workspace::over(loaded)
     }
@@ -286,6 +290,10 @@ impl World {
         }
         for head in changes.heads {
             rows.heads.insert(head.org.clone(), head);
+        }
+        let changed_grants = changes.changed_grants.into_iter().map(|(grant, _)| grant);
+        for grant in changes.new_grants.into_iter().chain(changed_grants) {
+            rows.grants.insert(grant.id.clone(), grant);
         }
         rows.events.extend(changes.events);
         drop(rows);
