@@ -8,6 +8,7 @@ use crate::confirmation::Dossier;
 use crate::gate::policy::{Effect as Verdict, Voices};
 use crate::gate::{DenyReason, Digest, ToolName};
 use crate::gatekeeper::{Answer, Question, Via};
+use crate::hook::Judged;
 use crate::ids::PermitId;
 use crate::job::begin_call::Right;
 
@@ -80,15 +81,7 @@ impl Session<'_> {
         if self.runner.evaluations.contains(&self.job.token)
             && let Some(event) = gatekeeper.bypass(&self.caller, &question)
         {
-            return Ok(match judged.response.clone() {
-                // What a hook answers in place of the tool is not sent, least of all without a person.
-                Some(output) => {
-                    let hook = judged.answered_by.clone().unwrap_or_default();
-                    gatekeeper.journal().insist(event.with("answered_by", hook))?;
-                    self.respond(at, &id, &judged, output).await
-                }
-                None => self.bypass(at, event),
-            });
+            return self.bypass(at, &id, &judged, event).await;
         }
         if self.memory.cards >= self.limits.cards
             && gatekeeper.foresee(&self.caller, &question) == Verdict::Confirm
@@ -164,15 +157,22 @@ impl Session<'_> {
         Then::Event(Event::Permitted { at, permit })
     }
 
-    /// The call may begin without the person whom policy wants asked, since the job is an evaluation.
-    fn bypass(&mut self, at: usize, event: Draft) -> Then {
+    /// The call may begin without the person whom policy wants asked, since the job is an evaluation. What a hook answers in
+    /// place of the tool is not sent, least of all without a person.
+    async fn bypass(&mut self, at: usize, id: &str, judged: &Judged, event: Draft) -> Result<Then, Halt> {
+        if let Some(output) = judged.response.clone() {
+            let hook = judged.answered_by.clone().unwrap_or_default();
+            let journal = self.runner.gatekeeper.journal();
+            journal.insist(event.with("answered_by", hook))?;
+            return Ok(self.respond(at, id, judged, output).await);
+        }
         let permit = PermitId::fresh(&**self.runner.gatekeeper.ids());
         self.stored = None;
         self.right = Some(Right::Bypassed {
             permit: permit.clone(),
             event: Box::new(event),
         });
-        Then::Event(Event::Permitted { at, permit })
+        Ok(Then::Event(Event::Permitted { at, permit }))
     }
 
     pub(super) fn note_refusal(&self, at: usize, reason: DenyReason, why: &str) {
