@@ -79,11 +79,16 @@ impl Api {
         self.client.delete(path).await
     }
 
-    /// `GET path`, copied to stdout as it comes.
-    pub async fn copy(&self, path: &str, filters: &Filters) -> Result<(), ClientError> {
+    /// `GET path`, copied to stdout as it comes; tells whether anything came.
+    pub async fn copy(&self, path: &str, filters: &Filters) -> Result<bool, ClientError> {
+        let mut anything = false;
         self.client
-            .stream(path, &filters.0, None, |bytes| print::bytes(bytes))
-            .await
+            .stream(path, &filters.0, None, |bytes| {
+                anything |= !bytes.is_empty();
+                print::bytes(bytes);
+            })
+            .await?;
+        Ok(anything)
     }
 
     /// `GET path`, handed on piece by piece as it comes; server-sent events go on after the one of the id `after`.

@@ -57,7 +57,8 @@ async fn respond(server: &ServerArgs, id: &str, body: &Value, as_json: bool) -> 
     let id = segment(id)?;
     let request = api
         .post(&format!("/api/confirmations/{id}/respond"), body)
-        .await?;
+        .await
+        .map_err(|error| error.naming("request", id, "gatepost pending"))?;
     if as_json {
         print::line(request.text());
     } else {

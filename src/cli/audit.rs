@@ -1,5 +1,7 @@
 //! `gatepost audit …`: what happened, whether the chain holds, and all of it as JSON lines.
 
+use std::collections::BTreeSet;
+
 use clap::{Args, Subcommand};
 use serde_json::Value;
 
@@ -7,6 +9,12 @@ use super::api::{Api, Filters, ServerArgs};
 use super::print;
 use super::stop::{Done, Stop};
 use super::table::{Column, table};
+use crate::config::nearest::nearest;
+
+/// So many events are looked at for the words that there are.
+const LOOKED_AT: usize = 1_000;
+/// So many words are named where none is near.
+const SHOWN: usize = 12;
 
 /// Arguments of `gatepost audit`.
 #[derive(Debug, Args)]
@@ -42,7 +50,7 @@ struct Which {
     /// Only events of this kind, such as `vote.cast`
     #[arg(long, value_name = "KIND")]
     kind: Option<String>,
-    /// Only what this person, token or part of the server did
+    /// Only what this person, token or part of the server did, such as `operator:dana`, `token:build-agent` or `system`
     #[arg(long, value_name = "WHO")]
     actor: Option<String>,
     /// Only what concerns this request
@@ -125,7 +133,13 @@ pub async fn run(args: AuditArgs, as_json: bool) -> Done {
     match args.command {
         AuditCommand::List(args) => list(&api, &args, as_json).await,
         AuditCommand::Verify(args) => verify(&api, args.head, as_json).await,
-        AuditCommand::Export(which) => Ok(api.copy("/api/audit/export", &which.filters()?).await?),
+        AuditCommand::Export(which) => {
+            let anything = api.copy("/api/audit/export", &which.filters()?).await?;
+            if !anything {
+                print::note(&nothing(&api, &which).await);
+            }
+            Ok(())
+        }
     }
 }
 
@@ -136,7 +150,7 @@ async fn list(api: &Api, args: &ListArgs, as_json: bool) -> Done {
         return Ok(());
     }
     if page.items.is_empty() {
-        print::line("There are no such events.");
+        print::line(&nothing(api, &args.which).await);
         return Ok(());
     }
     let row = |event: &Value| {
@@ -164,6 +178,55 @@ async fn list(api: &Api, args: &ListArgs, as_json: bool) -> Done {
     );
     page.tell_rest();
     Ok(())
+}
+
+/// What is said when no event fits: a word that no event of the log has may be a slip, and then the nearest one is named.
+async fn nothing(api: &Api, which: &Which) -> String {
+    let mut said = "There are no such events.".to_owned();
+    if which.kind.is_none() && which.actor.is_none() {
+        return said;
+    }
+    // Without these words the list answered a moment ago; should it not now, there is just less to say.
+    let Ok(page) = api.list("/api/audit", &Filters::new(), LOOKED_AT).await else {
+        return said;
+    };
+    let known = |member: &str| -> BTreeSet<String> {
+        let all = page.items.iter().map(|item| print::text(&item.value, member));
+        all.collect()
+    };
+    for word in which.kind.iter().flat_map(|kinds| kinds.split(',')) {
+        said.push_str(&strange("the kind", word.trim(), &known("kind")));
+    }
+    if let Some(actor) = &which.actor {
+        said.push_str(&strange("the actor", actor, &known("actor")));
+    }
+    said
+}
+
+/// One sentence about a word that is not among the known ones; nothing about one that is.
+fn strange(what: &str, word: &str, known: &BTreeSet<String>) -> String {
+    if known.contains(word) || known.is_empty() {
+        return String::new();
+    }
+    // `dana` for `operator:dana` is the usual slip.
+    let bare = |known: &&String| known.split_once(':').is_some_and(|(_, name)| name == word);
+    let meant = known
+        .iter()
+        .find(bare)
+        .map(String::as_str)
+        .or_else(|| nearest(word, known.iter().map(String::as_str)));
+    let word = print::foreign(word);
+    match meant {
+        Some(meant) => format!(" No event has {what} `{word}`; did you mean `{meant}`?"),
+        None => {
+            let shown: Vec<&str> = known.iter().map(String::as_str).take(SHOWN).collect();
+            let more = if known.len() > SHOWN { ", …" } else { "" };
+            format!(
+                " No event has {what} `{word}`; there are {}{more}.",
+                shown.join(", ")
+            )
+        }
+    }
 }
 
 async fn verify(api: &Api, head: Option<Head>, as_json: bool) -> Done {
@@ -227,6 +290,23 @@ mod tests {
         ] {
             assert!(wrong.parse::<Head>().is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn a_word_that_no_event_has_is_named_with_the_nearest() {
+        let known = ["operator:dana", "token:build-agent", "vote.cast"]
+            .map(str::to_owned)
+            .into();
+        for (word, says) in [
+            ("vote.csat", "; did you mean `vote.cast`?"),
+            ("dana", "; did you mean `operator:dana`?"),
+            ("zz", "; there are operator:dana, token:build-agent, vote.cast."),
+        ] {
+            let said = strange("the kind", word, &known);
+            assert_eq!(said, format!(" No event has the kind `{word}`{says}"));
+        }
+        assert_eq!(strange("the kind", "vote.cast", &known), "");
+        assert_eq!(strange("the kind", "vote.cast", &BTreeSet::new()), "");
     }
 
     #[test]

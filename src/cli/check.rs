@@ -35,7 +35,7 @@ pub fn run(args: &ConfigArgs, as_json: bool) -> Done {
             "ok": ok,
             "problems": found.problems,
             "warnings": found.warnings,
-            "templates": found.templates,
+            "templates": {"ok": found.templates.is_none(), "problem": found.templates},
             "mcp_servers": found.servers,
         }));
     } else {

@@ -78,6 +78,26 @@ pub struct Client {
     token: String,
 }
 
+impl ClientError {
+    /// The same, where "not found" says what was looked for and which command lists such things.
+    #[must_use]
+    pub fn naming(self, what: &str, id: &str, list: &str) -> Self {
+        match self {
+            Self::Refused {
+                status: 404, code, ..
+            } => Self::Refused {
+                status: 404,
+                code,
+                detail: format!(
+                    "there is no {what} `{}` that this token may see; look at `{list}`",
+                    print::foreign(id)
+                ),
+            },
+            other => other,
+        }
+    }
+}
+
 impl Client {
     /// A client of the server at `url`.
     pub fn new(url: &str, token: &str) -> Result<Self, ClientError> {
@@ -219,4 +239,29 @@ fn reason(error: &reqwest::Error) -> String {
         cause = inner;
     }
     cause.to_string()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_not_found_is_named_and_other_refusals_stay() {
+        let refused = |status| ClientError::Refused {
+            status,
+            code: "a_code".to_owned(),
+            detail: "as the server said".to_owned(),
+        };
+        let named = refused(404)
+            .naming("request", "cr_1\u{1b}[2J", "gatepost pending")
+            .to_string();
+        assert_eq!(
+            named,
+            "there is no request `cr_1\\x1b[2J` that this token may see; look at `gatepost pending` (a_code)"
+        );
+        let other = refused(403)
+            .naming("request", "cr_1", "gatepost pending")
+            .to_string();
+        assert_eq!(other, "as the server said (a_code)");
+    }
 }

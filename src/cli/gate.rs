@@ -161,7 +161,9 @@ impl Question<'_> {
                     verdict: verdict @ HookVerdict::Deny { .. },
                     pending: Some(id),
                 }) => {
-                    self.note(&format!("{id} waits for a person"));
+                    if pending.as_ref() != Some(&id) {
+                        self.note(&format!("{id} waits for a person"));
+                    }
                     *self.pending.lock().unwrap_or_else(PoisonError::into_inner) = Some(id);
                     if end.saturating_duration_since(Instant::now()) < Duration::from_secs(1) {
                         return self.speak(&verdict);
@@ -173,7 +175,9 @@ impl Question<'_> {
                 }
                 Ok(Reply { .. }) => return self.deny("the server contradicts itself"),
                 Err(Trouble::Away(what)) => {
-                    self.note(&what);
+                    if away_since.is_none() {
+                        self.note(&format!("{what}; trying again for {} seconds", GRACE.as_secs()));
+                    }
                     let since = *away_since.get_or_insert(began);
                     let now = Instant::now();
                     if now >= end || now.duration_since(since) >= GRACE {

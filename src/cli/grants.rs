@@ -51,7 +51,10 @@ pub async fn run(args: GrantsArgs, as_json: bool) -> Done {
         None => list(&api, false, 100, as_json).await,
         Some(GrantsCommand::List(ListArgs { all, limit })) => list(&api, all, limit, as_json).await,
         Some(GrantsCommand::Revoke(Which { id })) => {
-            let grant = api.delete(&format!("/api/grants/{}", segment(&id)?)).await?;
+            let grant = api
+                .delete(&format!("/api/grants/{}", segment(&id)?))
+                .await
+                .map_err(|error| error.naming("grant", &id, "gatepost grants list --all"))?;
             if as_json {
                 print::line(grant.text());
             } else {

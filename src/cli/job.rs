@@ -127,7 +127,10 @@ pub async fn run(args: JobArgs, as_json: bool) -> Done {
         JobCommand::Submit(args) => submit(&api, args, as_json).await,
         JobCommand::List(args) => list(&api, args, as_json).await,
         JobCommand::Show(Which { id }) => {
-            let job = api.get(&format!("/api/jobs/{}", segment(&id)?)).await?;
+            let job = api
+                .get(&format!("/api/jobs/{}", segment(&id)?))
+                .await
+                .map_err(|error| error.naming("job", &id, "gatepost job list"))?;
             tell(&job, as_json);
             Ok(())
         }

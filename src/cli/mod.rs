@@ -6,7 +6,7 @@
 use std::path::PathBuf;
 use std::process::ExitCode;
 
-use clap::{Args, Parser, Subcommand};
+use clap::{Args, CommandFactory as _, FromArgMatches as _, Parser, Subcommand};
 
 mod answer;
 pub mod api;
@@ -36,19 +36,14 @@ pub use api::ServerArgs;
 /// An approval gate for AI agents: a call that needs a person becomes a durable request and a card, and a verified click
 /// decides it.
 #[derive(Debug, Parser)]
-#[command(
-    name = "gatepost",
-    version,
-    max_term_width = 110,
-    disable_help_subcommand = true
-)]
+#[command(name = "gatepost", version, max_term_width = 110)]
 #[command(
     after_help = "Exit codes: 0 done, 1 refused or failed, 2 wrong usage.\nFirst steps: `gatepost demo`, then `gatepost check` on a configuration of your own."
 )]
 struct Cli {
     #[command(subcommand)]
     command: Command,
-    /// Print JSON; for `serve`, log in JSON
+    /// Print JSON on stdout, for programs; messages stay text on stderr. `serve` logs in JSON
     #[arg(long, global = true)]
     json: bool,
 }
@@ -138,7 +133,7 @@ enum Command {
 
 /// Reads the arguments and runs the command. Wrong usage ends the process with 2 and an explanation.
 pub fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let cli = parse();
     // The one TLS provider of the process; nobody else was before us.
     let _installed = rustls::crypto::ring::default_provider().install_default();
     let runtime = match tokio::runtime::Builder::new_multi_thread().enable_all().build() {
@@ -151,6 +146,21 @@ pub fn main() -> ExitCode {
         }
     };
     runtime.block_on(run(cli))
+}
+
+/// Reads the arguments. The usage that an error shows is that of `--help`: clap's own would list what the environment set, as
+/// if it had to be typed.
+fn parse() -> Cli {
+    let mut command = Cli::command();
+    command.build();
+    let matches = with_plain_usage(command).get_matches();
+    Cli::from_arg_matches(&matches).unwrap_or_else(|error| error.exit())
+}
+
+fn with_plain_usage(mut command: clap::Command) -> clap::Command {
+    let usage = command.render_usage().to_string();
+    let usage = usage.trim_start_matches("Usage:").trim().to_owned();
+    command.override_usage(usage).mut_subcommands(with_plain_usage)
 }
 
 async fn run(Cli { command, json }: Cli) -> ExitCode {
@@ -189,4 +199,43 @@ async fn run(Cli { command, json }: Cli) -> ExitCode {
 )]
 fn environment(name: &str) -> Option<String> {
     std::env::var(name).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_usage_of_an_error_is_that_of_the_help() {
+        let mut command = Cli::command();
+        command.build();
+        let command = with_plain_usage(command);
+        let told = |words: &[&str]| {
+            let error = command.clone().try_get_matches_from(words).unwrap_err();
+            error.to_string()
+        };
+        for words in [
+            &["gatepost", "approve", "--url", "http://x"][..],
+            &["gatepost", "approve", "--help"],
+            &["gatepost", "help", "approve"],
+        ] {
+            let said = told(words);
+            assert!(
+                said.contains("Usage: gatepost approve [OPTIONS] <ID>\n"),
+                "{words:?}: {said}"
+            );
+        }
+        assert!(told(&["gatepost", "help"]).contains("Usage: gatepost [OPTIONS] <COMMAND>\n"));
+        assert!(told(&["gatepost", "help", "job", "submit"]).contains("--piece"));
+    }
+
+    #[test]
+    fn every_command_says_what_it_is_for() {
+        fn walk(command: &clap::Command) {
+            assert!(command.get_about().is_some(), "{}", command.get_name());
+            command.get_subcommands().for_each(walk);
+        }
+        Cli::command().debug_assert();
+        walk(&Cli::command());
+    }
 }

@@ -7,8 +7,11 @@ use super::answer::Answer;
 use super::api::{Api, Filters, ServerArgs, segment};
 use super::print;
 use super::stop::Done;
-use super::table::{Column, table};
+use super::table::{Column, cells_of, fit, table};
 use crate::clock::{Clock as _, SystemClock};
+
+/// A list shows so many terminal cells of a request's arguments.
+const BRIEF: usize = 48;
 
 /// Arguments of `gatepost pending`.
 #[derive(Debug, Args)]
@@ -83,10 +86,13 @@ pub async fn run(args: PendingArgs, as_json: bool) -> Done {
         return Ok(());
     }
     let now = SystemClock.now();
-    let row = |request: &Value| {
+    let row = |item: &Answer| {
+        let request = &item.value;
         vec![
             print::text(request, "id"),
             print::text(request, "tool_name"),
+            brief(item),
+            print::text(request, "token"),
             print::text(request, "requester"),
             print::distance(request, "created_at", now),
             print::distance(request, "expires_at", now),
@@ -97,12 +103,14 @@ pub async fn run(args: PendingArgs, as_json: bool) -> Done {
         &[
             Column::Fixed("ID"),
             Column::Text("TOOL"),
+            Column::Text("ARGUMENTS"),
+            Column::Text("ASKED BY"),
             Column::Text("REQUESTER"),
             Column::Fixed("AGE"),
             Column::Fixed("EXPIRES IN"),
             Column::Fixed("APPROVALS"),
         ],
-        &page.items.iter().map(|item| row(&item.value)).collect::<Vec<_>>(),
+        &page.items.iter().map(row).collect::<Vec<_>>(),
     );
     page.tell_rest();
     Ok(())
@@ -123,7 +131,10 @@ pub async fn show(args: ShowArgs, as_json: bool) -> Done {
     let api = Api::new(&args.server)?;
     let id = segment(&args.id)?;
     let full = Filters::new().with("full", args.full.then_some("true"));
-    let request = api.ask(&format!("/api/confirmations/{id}"), &full).await?;
+    let request = api
+        .ask(&format!("/api/confirmations/{id}"), &full)
+        .await
+        .map_err(|error| error.naming("request", id, "gatepost pending"))?;
     if as_json {
         print::line(request.text());
     } else {
@@ -204,6 +215,13 @@ pub fn arguments(request: &Answer) -> String {
         .map_or_else(|| "(not readable)".to_owned(), |args| args.pretty())
 }
 
+/// The arguments on one line, cut: enough to tell requests apart, never enough to decide on.
+fn brief(request: &Answer) -> String {
+    let args = request.exact("tool_args").map(|args| args.canonical());
+    let args = print::foreign(&args.unwrap_or_else(|| "(not readable)".to_owned()));
+    fit(&args, BRIEF.min(cells_of(&args)))
+}
+
 fn outcome(outcome: &Value) -> String {
     match outcome {
         Value::Object(_) => {
@@ -243,6 +261,18 @@ mod tests {
     use serde_json::json;
 
     use super::*;
+
+    #[test]
+    fn a_list_shows_the_beginning_of_the_arguments() {
+        let of = |args: &str| brief(&Answer::read(format!(r#"{{"tool_args":{args}}}"#).as_bytes()).unwrap());
+        assert_eq!(
+            of(r#"{ "to": "A", "amount": 10.50 }"#),
+            r#"{"amount":10.5,"to":"A"}"#
+        );
+        let long = of(&format!(r#"{{"note":"{}"}}"#, "支".repeat(100)));
+        assert!(long.ends_with('…') && cells_of(&long) <= BRIEF, "{long}");
+        assert!(!of(r#"{"a":"\u001b[2J\u202e"}"#).contains(['\u{1b}', '\u{202e}']));
+    }
 
     #[test]
     fn rejections_are_no_approvals() {

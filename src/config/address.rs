@@ -37,7 +37,7 @@ pub enum ListenError {
     #[error("an address with a zone (`%…`) is not supported; use [::]:8460 and a firewall")]
     Zone,
     /// No port.
-    #[error("the port is missing, as in 127.0.0.1:8460")]
+    #[error("the port is missing: write HOST:PORT, as in 127.0.0.1:8460")]
     NoPort,
     /// A port that is no number up to 65535.
     #[error("the port is not a number from 0 to 65535")]

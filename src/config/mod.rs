@@ -25,7 +25,7 @@ pub mod http_tool;
 pub mod job;
 pub mod limits;
 pub mod mcp;
-mod nearest;
+pub mod nearest;
 pub mod node;
 pub mod openapi;
 pub mod operator;

@@ -46,6 +46,14 @@ impl PolicyDraft {
         }
     }
 
+    /// Whether nothing at all is said: as good as left out.
+    pub(super) fn is_absent(&self) -> bool {
+        self.whole
+            && self.default.is_none()
+            && self.rules.is_empty()
+            && self.confirm == Some(ConfirmSource::default())
+    }
+
     pub(super) fn decode(reader: &Reader<'_>) -> Option<Self> {
         let before = reader.context().count();
         let mut map = reader.map()?;

@@ -23,7 +23,9 @@ pub struct Secret(Zeroizing<String>);
 pub enum Trimmed {
     /// It stood as it is.
     No,
-    /// Blanks, line ends or a byte-order mark were removed.
+    /// One line end after it was removed, as editors and `echo` leave it.
+    LineEnd,
+    /// More than that: blanks, line ends or a byte-order mark were removed.
     Yes,
 }
 
@@ -84,10 +86,10 @@ impl Secret {
         if clean.ends_with("\\n") || clean.ends_with("\\r") {
             return Err(SecretFault::EscapedLineEnd);
         }
-        let trimmed = if clean.len() == raw.len() {
-            Trimmed::No
-        } else {
-            Trimmed::Yes
+        let trimmed = match raw.strip_prefix(clean) {
+            Some("") => Trimmed::No,
+            Some("\n" | "\r\n") => Trimmed::LineEnd,
+            _ => Trimmed::Yes,
         };
         Ok((Self(Zeroizing::new(clean.to_owned())), trimmed))
     }

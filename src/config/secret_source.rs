@@ -17,6 +17,12 @@ impl Reader<'_> {
         let (raw, origin) = self.secret_text()?;
         match Secret::accept(&raw) {
             Ok((secret, Trimmed::No)) => Some(secret),
+            Ok((secret, Trimmed::LineEnd)) => {
+                self.warn(format!(
+                    "the line end after the secret{origin} is not part of it and was left out; `printf %s` writes none"
+                ));
+                Some(secret)
+            }
             Ok((secret, Trimmed::Yes)) => {
                 self.warn(format!(
                     "blanks, a line end or a byte-order mark around the secret{origin} were removed"

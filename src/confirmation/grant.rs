@@ -1,5 +1,5 @@
 //! Grants: an approval that lets later calls like the approved one run too. Each such call is a request of its own, settled at
-//! once, with its own permit and its own events; the grant is asked again when the permit is consumed (DESIGN invariant 14).
+//! once, with its own permit and its own events; the grant is asked again when the permit is consumed (invariant 14 in docs/ARCHITECTURE.md).
 
 use gatepost_channel::{Decision, UtcMillis};
 use serde::{Deserialize, Serialize};

@@ -66,6 +66,16 @@ impl<'a> Browser<'a> {
 }
 
 #[tokio::test]
+async fn the_address_of_the_server_leads_to_the_console() {
+    let bench = Bench::new().await;
+    let heard = bench.get("/", "").await;
+    assert_eq!(
+        (heard.status.as_u16(), &heard.headers[header::LOCATION]),
+        (303, &"/console/".parse().unwrap())
+    );
+}
+
+#[tokio::test]
 async fn nobody_sees_anything_without_logging_in() {
     let bench = Bench::new().await;
     let id = bench.ask("pay").await;
@@ -117,6 +127,17 @@ async fn a_person_logs_in_looks_decides_and_leaves() {
         assert_eq!(heard.status, 403, "{csrf}");
     }
     let csrf = dana.csrf().await;
+    assert!(page.text.contains("needed to reject, optional to approve"));
+    for reason in ["", " \r\n"] {
+        let fields = [
+            ("csrf", csrf.as_str()),
+            ("decision", "reject"),
+            ("reason", reason),
+        ];
+        let heard = dana.post(&respond, &fields).await;
+        assert_eq!(heard.status, 422, "{reason:?}");
+        assert!(heard.text.contains("A rejection needs a reason"));
+    }
     let fields = [
         ("csrf", csrf.as_str()),
         ("decision", "reject"),

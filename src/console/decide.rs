@@ -1,4 +1,4 @@
-//! `POST /console/requests/{id}/respond`: the logged-in operator decides.
+//! `POST /console/requests/{id}/respond`: the logged-in operator decides. A rejection needs a reason, as on the command line.
 
 use axum::extract::State;
 use axum::response::Response;
@@ -9,7 +9,7 @@ use super::{Visitor, refusal, request, see};
 use crate::callback::reply;
 use crate::gatekeeper::Saying;
 use crate::http::Api;
-use crate::http::problem::Problem;
+use crate::http::problem::{Code, Problem};
 use crate::http::v1::RequestId;
 
 /// Decides, then shows the request as it stands.
@@ -35,6 +35,11 @@ pub async fn act(
     if asks_once_more && decision == Decision::Approve && form.field("sure") != "yes" {
         let said = "Tick the box that says that you have looked at the arguments. Nothing was changed.";
         return Err(refusal(&api, Problem::invalid(said)));
+    }
+    // As `gatepost reject` does: whoever writes at a keyboard can say why, and the agent learns from it.
+    if decision == Decision::Reject && form.field("reason").trim().is_empty() {
+        let said = "A rejection needs a reason: say why, the agent is told. Go back and write it in the field; nothing was changed.";
+        return Err(refusal(&api, Problem::new(Code::ReasonRequired).because(said)));
     }
     let decided = gatekeeper
         .answer(

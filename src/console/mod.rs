@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use axum::extract::FromRequestParts;
+use axum::extract::{FromRequestParts, State};
 use axum::http::request::Parts;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -122,6 +122,18 @@ pub async fn style() -> Response {
     );
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-cache"));
     response
+}
+
+/// `GET /`: whoever types the server's name wants the console. The place is whole, with the base path of `public_url`: relative,
+/// it would lose that path where the address does not end with a slash.
+pub async fn root(State(api): State<Api>) -> Response {
+    if api.console().is_none() {
+        return Problem::not_found().into_response();
+    }
+    let base = api
+        .public_url()
+        .map_or("", crate::config::address::PublicUrl::base_path);
+    see(&format!("{base}/console/"))
 }
 
 /// `GET /console`: the console's own address ends with a slash.

@@ -120,12 +120,11 @@ fn values(api: &Api, dossier: &Dossier, full: bool, said: Option<&str>) -> Value
         args => shown(&row.asked.args, hidden).as_str(),
         full => full,
         pending => status == Status::Pending,
-        needs_reason => match row.terms.decision.require_reason {
-            RequireReason::Never => "",
-            RequireReason::Reject => phrases.facts.reason_to_reject.as_str(),
-            RequireReason::Approve => phrases.facts.reason_to_approve.as_str(),
-            RequireReason::Both => phrases.facts.reason_to_answer.as_str(),
-        },
+        // Without a reason the console rejects nothing; what the rule adds to that is about approvals.
+        approve_needs_reason => matches!(
+            row.terms.decision.require_reason,
+            RequireReason::Approve | RequireReason::Both
+        ),
         grants => grant::offers(row)
             .into_iter()
             .map(|scope| {

@@ -31,7 +31,7 @@ pub enum InvalidArguments {
 }
 
 impl InvalidArguments {
-    /// The stable code of the HTTP contract (DESIGN section 4.3).
+    /// The stable code of the HTTP contract; `gatepost openapi` lists them.
     pub const CODE: &'static str = "invalid_arguments";
 
     /// [`Self::CODE`].

@@ -1,4 +1,5 @@
-//! A number with its exact decimal value and its one canonical spelling (RFC 8785 section 3.2.2.3, DESIGN section 1).
+//! A number with its exact decimal value and its one canonical spelling (RFC 8785 section 3.2.2.3; plain
+//! digits where no double holds the value).
 //!
 //! It knows nothing of objects, policy or digests.
 

@@ -1,4 +1,4 @@
-//! Spellings of numbers, against RFC 8785 appendix B and the limits of DESIGN section 4.3.
+//! Spellings of numbers, against RFC 8785 appendix B and the limits that `gatepost openapi` states.
 
 use super::*;
 

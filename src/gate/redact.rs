@@ -1,4 +1,4 @@
-//! What people see of arguments: values that policy hides are replaced by their type and length (DESIGN invariant 10).
+//! What people see of arguments: values that policy hides are replaced by their type and length (invariant 10 in docs/ARCHITECTURE.md).
 //!
 //! It must not know which rule hides what, or who looks.
 

@@ -4,7 +4,7 @@
 
 use serde::{Deserialize, Serialize};
 
-/// The reason codes of a denial (DESIGN section 4.3).
+/// The reason codes of a denial (a part of the HTTP contract, see `gatepost openapi`).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum DenyReason {

@@ -38,7 +38,7 @@ async fn before(hooks: &Hooks) -> Before {
     hooks.pre_tool_use(&context(), call(r#"{"path":"/srv/x"}"#)).await
 }
 
-/// Which action may be taken where: the table of DESIGN 4.4 and docs/HOOK-PROTOCOL.md.
+/// Which action may be taken where: the table in docs/HOOK-PROTOCOL.md.
 #[test]
 fn actions_are_valid_where_the_table_says() {
     let all = [

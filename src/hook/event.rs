@@ -199,7 +199,7 @@ impl Severity {
     }
 }
 
-/// Something that happened. It holds no arguments and no results: observers are told sizes and names (invariant 10).
+/// Something that happened. It holds no arguments and no results: observers are told sizes and names (invariant 10 in docs/ARCHITECTURE.md).
 #[derive(Debug, Clone, PartialEq)]
 pub struct Event {
     /// Its id.

@@ -87,6 +87,7 @@ pub const ROUTES: &[Route] = &[
     route("GET", "/readyz", Who::Anybody, || get(health::ready)),
     route("GET", "/metrics", Who::Anybody, || get(health::metrics)),
     route("GET", "/openapi.json", Who::Anybody, || get(openapi::handle)),
+    route("GET", "/", Who::Anybody, || get(console::root)),
     route("GET", "/console", Who::Anybody, || get(console::slash)),
     route("GET", "/console/", Who::Session, || get(inbox::page)),
     route("GET", "/console/style.css", Who::Anybody, || get(console::style)),

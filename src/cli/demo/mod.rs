@@ -46,7 +46,7 @@ pub struct DemoArgs {
     /// Let a scripted operator approve; exit code 0 only if the payment arrived exactly once and the audit chain holds
     #[arg(long)]
     auto: bool,
-    /// Leave configuration, database and tokens in this new folder
+    /// Leave configuration, database and tokens in this folder, which must not exist yet
     #[arg(long, value_name = "DIR")]
     keep: Option<PathBuf>,
 }

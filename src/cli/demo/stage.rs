@@ -1,10 +1,11 @@
 //! The stage of the demo: a folder, drawn tokens, a configuration text that the real loader reads, and the pieces.
 
-use std::io::Write as _;
+use std::io::{ErrorKind, Write as _};
 use std::net::SocketAddr;
 use std::os::unix::fs::{DirBuilderExt as _, OpenOptionsExt as _};
 use std::path::{Path, PathBuf};
 
+use crate::cli::print;
 use crate::cli::stop::Stop;
 use crate::config::{Config, Loaded};
 use crate::ids::{Ids, SystemIds};
@@ -95,7 +96,18 @@ impl Folder {
             Path::to_owned,
         );
         let made = std::fs::DirBuilder::new().mode(0o700).create(&path);
-        made.map_err(|error| Stop::failed(format!("the folder {} cannot be made: {error}", path.display())))?;
+        made.map_err(|error| {
+            let shown = print::foreign(&path.display().to_string());
+            match error.kind() {
+                ErrorKind::AlreadyExists => Stop::usage(format!(
+                    "{shown} is there already, and nothing in it is touched: --keep takes the name of a folder that is to be made"
+                )),
+                ErrorKind::NotFound => Stop::usage(format!(
+                    "{shown} cannot be made: the folder that it should stand in does not exist"
+                )),
+                _ => Stop::failed(format!("the folder {shown} cannot be made: {error}")),
+            }
+        })?;
         Ok(Self {
             path,
             keep: keep.is_some(),

@@ -80,6 +80,10 @@ fn default_decides(view: &View<'_>, policy: &PolicyDraft, stands: bool) {
     let settled = confirm.channels.is_some() && confirm.approvers.is_some();
     match policy.default {
         Some(Effect::Confirm) => someone_decides(view, &asking),
+        None if !settled && policy.is_absent() => view.warn(
+            "policy",
+            "there is no `policy`: every call needs a person, but nobody is named to be asked, so every call is denied; name channels and approvers under `policy.confirm`, and rules under `policy.rules`",
+        ),
         None if !settled => view.warn(
             "policy",
             "what no rule matches needs a person, but `policy.confirm` does not name both channels and approvers: such calls are denied",

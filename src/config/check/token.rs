@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use super::{Complaint, ProblemKind, View};
+use super::{Complaint, ProblemKind, View, did_you_mean, one_of, shown};
 use crate::config::{FeishuMode, Platform, Role, Secret, SlackMode};
 
 pub(super) fn check(view: &View<'_>) {
@@ -100,7 +100,24 @@ fn speaks_for(view: &View<'_>, index: usize, id: &str, org: &str) {
     match view.operators().find(|operator| operator.id == id) {
         None if view.operators_whole => {
             let known: Vec<&str> = view.operators().map(|operator| operator.id.as_str()).collect();
-            view.unknown(&key, "operator", id, &known);
+            let message = format!(
+                "there is no operator `{}`: whoever holds the token would speak for nobody and could decide nothing",
+                shown(id)
+            );
+            let accepted = if known.is_empty() {
+                "no operator is configured".to_owned()
+            } else {
+                one_of(&known)
+            };
+            let remedy = did_you_mean(id, &known).unwrap_or_else(|| {
+                "add an entry of that `id` under `operators`, or name one that is there".to_owned()
+            });
+            view.complain(
+                &key,
+                Complaint::new(ProblemKind::UnknownName, message)
+                    .accepted(accepted)
+                    .remedy(remedy),
+            );
         }
         Some(operator) if !operator.orgs.is_empty() && !operator.is_of(org) => {
             let message = format!("the operator `{id}` is not of the token's organisation `{org}`");
@@ -120,10 +137,14 @@ fn speaks_for(view: &View<'_>, index: usize, id: &str, org: &str) {
 fn owner_is_known(view: &View<'_>, index: usize, owner: &str, org: &str) {
     let key = format!("auth.tokens[{index}].owner");
     match view.operators().find(|operator| operator.is_called(owner)) {
-        None if view.operators_whole => view.warn(
-            &key,
-            "names no operator: if the owner is one under another name, self-approval is not noticed",
-        ),
+        None if view.operators_whole => {
+            let known: Vec<&str> = view.operators().map(|operator| operator.id.as_str()).collect();
+            let meant = did_you_mean(owner, &known).map_or_else(String::new, |meant| format!("; {meant}"));
+            view.warn(
+                &key,
+                format!("names no operator: if the owner is one under another name, self-approval is not noticed{meant}"),
+            );
+        }
         Some(operator) if !operator.orgs.is_empty() && !operator.is_of(org) => view.warn(
             &key,
             format!(

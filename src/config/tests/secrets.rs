@@ -23,6 +23,35 @@ fn signing_secret(text: &str, folder: &Folder, env: &str) -> Result<(String, Vec
 }
 
 #[test]
+fn the_warning_says_what_became_of_a_line_end() {
+    let folder = Folder::new();
+    let text = spoilt(
+        &format!("signing_secret: {SECRET}"),
+        "signing_secret: {file: signing.txt}",
+    );
+    for (raw, says) in [
+        (
+            format!("{SECRET}\n"),
+            "signing.txt is not part of it and was left out",
+        ),
+        (
+            format!("{SECRET}\r\n"),
+            "signing.txt is not part of it and was left out",
+        ),
+        (format!("{SECRET}\n\n"), "around the secret in the file"),
+        (format!(" {SECRET}\n"), "around the secret in the file"),
+    ] {
+        folder.write("signing.txt", &raw);
+        let (secret, warned) = signing_secret(&text, &folder, "").unwrap();
+        assert_eq!(secret, SECRET);
+        assert!(
+            matches!(warned.as_slice(), [one] if one.contains(says)),
+            "{warned:?}"
+        );
+    }
+}
+
+#[test]
 fn a_secret_is_cleaned_with_a_warning_or_refused() {
     // The spellings of RH-601 and their kin; `None` is refused.
     let spellings: [(&str, Option<usize>); 16] = [

@@ -76,7 +76,7 @@ impl Policy {
     /// Judges a call. The strictest of the first matching rule (or the default), the tool, the metadata and the hooks
     /// wins; among equals the one named first.
     ///
-    /// What the agent says of itself can only add to what holds without it (DESIGN invariant 13): see [`Found`].
+    /// What the agent says of itself can only add to what holds without it (invariant 13 in docs/ARCHITECTURE.md): see [`Found`].
     pub fn judge(&self, facts: &CallFacts<'_>, voices: &Voices) -> Judgement {
         let found = self.find(facts);
         let speaking = found.strictest(self.default, facts);
@@ -128,7 +128,7 @@ impl Policy {
     }
 
     /// Judges an approved call again before it is consumed, by policy alone: the judgement, if it is now a denial
-    /// (DESIGN invariant 2).
+    /// (invariant 2 in docs/ARCHITECTURE.md).
     pub fn now_denies(&self, facts: &CallFacts<'_>) -> Option<Judgement> {
         Some(self.judge(facts, &Voices::default())).filter(|judgement| judgement.effect == Effect::Deny)
     }

@@ -21,7 +21,7 @@ pub enum Effect {
     Deny,
 }
 
-/// What happens when a card cannot show all of the arguments (DESIGN invariant 9).
+/// What happens when a card cannot show all of the arguments (invariant 9 in docs/ARCHITECTURE.md).
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum PartialView {

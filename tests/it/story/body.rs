@@ -76,7 +76,7 @@ async fn what_is_no_question_is_refused_by_name(storage: Storage) {
     nothing_was_written(&world).await;
 }
 
-/// RH-207 and DESIGN 4.3: duplicate keys, lone surrogates, depth, digits.
+/// RH-207 and the limits that `gatepost openapi` states: duplicate keys, lone surrogates, depth, digits.
 async fn arguments_with_more_than_one_meaning_are_refused(storage: Storage) {
     let world = World::start(storage).await;
     let agent = world.api("build-agent");

@@ -156,7 +156,7 @@ async fn organisations_do_not_exist_for_each_other(storage: Storage) {
     world.verify().await;
 }
 
-/// The table of DESIGN section 4.3: each route with each role.
+/// The roles that `gatepost openapi` states (`x-roles`): each route with each role.
 async fn roles_do_not_include_one_another(storage: Storage) {
     let world = World::start(storage).await;
     let id = world.ask(60_000).await;
