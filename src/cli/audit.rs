@@ -216,17 +216,15 @@ fn strange(what: &str, word: &str, known: &BTreeSet<String>) -> String {
         .map(String::as_str)
         .or_else(|| nearest(word, known.iter().map(String::as_str)));
     let word = print::foreign(word);
-    match meant {
-        Some(meant) => format!(" No event has {what} `{word}`; did you mean `{meant}`?"),
-        None => {
-            let shown: Vec<&str> = known.iter().map(String::as_str).take(SHOWN).collect();
-            let more = if known.len() > SHOWN { ", …" } else { "" };
-            format!(
-                " No event has {what} `{word}`; there are {}{more}.",
-                shown.join(", ")
-            )
-        }
+    if let Some(meant) = meant {
+        return format!(" No event has {what} `{word}`; did you mean `{meant}`?");
     }
+    let shown: Vec<&str> = known.iter().map(String::as_str).take(SHOWN).collect();
+    let more = if known.len() > SHOWN { ", …" } else { "" };
+    format!(
+        " No event has {what} `{word}`; there are {}{more}.",
+        shown.join(", ")
+    )
 }
 
 async fn verify(api: &Api, head: Option<Head>, as_json: bool) -> Done {

@@ -169,7 +169,7 @@ async fn probes_need_no_token_and_a_stopping_server_is_not_ready() {
 async fn what_is_not_there_and_what_is_not_allowed_are_problems() {
     let bench = Bench::new().await;
     assert_eq!(bench.get("/api/nothing", "agent").await.code(), "not_found");
-    assert_eq!(bench.get("/", "").await.code(), "not_found");
+    assert_eq!(bench.get("/nothing", "").await.code(), "not_found");
     let heard = bench.send("DELETE", "/api/confirmations", "agent", "").await;
     assert_eq!(heard.code(), "method_not_allowed");
     assert_eq!(heard.headers[header::CONTENT_TYPE], MEDIA_TYPE);
