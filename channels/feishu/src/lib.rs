@@ -45,6 +45,8 @@ mod client_tests;
 #[cfg(test)]
 mod connection_tests;
 #[cfg(test)]
+mod contract_tests;
+#[cfg(test)]
 mod fake;
 #[cfg(test)]
 mod fake_socket;

@@ -9,6 +9,7 @@
 //! 4. [`connection`]: clicks without a public address, over connections that the adapter opens and the core's intake answers.
 //! 5. [`text`]: how untrusted text becomes [`Inert`].
 //! 6. [`failure`]: what can go wrong when a platform is called, in classes that say what to do next.
+//! 7. `contract` (feature `contract`, for tests): what is asked of every adapter, as checks; in words: `docs/CHANNEL-CONTRACT.md`.
 //!
 //! Authority is never decided here: an adapter says who clicked and on what, the core says whether it counts.
 
@@ -16,6 +17,8 @@ pub mod button;
 pub mod card;
 pub mod channel;
 pub mod connection;
+#[cfg(feature = "contract")]
+pub mod contract;
 pub mod failure;
 pub mod inbound;
 pub mod secret;

@@ -65,7 +65,7 @@ fn action_ids(message: &Value) -> Vec<String> {
 }
 
 /// The limits of Slack's own documents and the budget over all texts.
-fn assert_fits(message: &Value) {
+pub(crate) fn assert_fits(message: &Value) {
     let blocks = message["blocks"].as_array().unwrap();
     assert!(blocks.len() <= 50);
     let mut total = message["text"].as_str().unwrap().encode_utf16().count();

@@ -108,14 +108,19 @@ pub(crate) fn card(tone: Tone, arguments: &str, actions: Actions) -> Card {
 
 /// A request with Slack's headers and this body, signed with `secret`.
 pub(crate) fn signed(secret: &str, content_type: &str, body: &[u8]) -> RawRequest {
+    signed_at(NOW, secret, content_type, body)
+}
+
+/// The same, signed at this second.
+pub(crate) fn signed_at(at: i64, secret: &str, content_type: &str, body: &[u8]) -> RawRequest {
     let mut mac = Hmac::<Sha256>::new_from_slice(secret.as_bytes()).unwrap();
-    mac.update(format!("v0:{NOW}:").as_bytes());
+    mac.update(format!("v0:{at}:").as_bytes());
     mac.update(body);
     let signature = format!("v0={}", hex::encode(mac.finalize().into_bytes()));
     RawRequest {
         headers: vec![
             ("Content-Type".into(), content_type.into()),
-            ("X-Slack-Request-Timestamp".into(), NOW.to_string().into_bytes()),
+            ("X-Slack-Request-Timestamp".into(), at.to_string().into_bytes()),
             ("X-Slack-Signature".into(), signature.into_bytes()),
         ],
         body: body.to_vec(),

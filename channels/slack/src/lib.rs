@@ -41,6 +41,8 @@ mod client_tests;
 #[cfg(test)]
 mod connection_tests;
 #[cfg(test)]
+mod contract_tests;
+#[cfg(test)]
 mod error_tests;
 #[cfg(test)]
 mod fake_api;

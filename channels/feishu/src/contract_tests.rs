@@ -1,0 +1,207 @@
+//! The contract of the port (`docs/CHANNEL-CONTRACT.md`) on the scripted platform.
+
+use gatepost_channel::contract::{self, HOSTILE, Made, Next, Platform, Press, Sent, WAIT};
+use gatepost_channel::{Card, Channel, Decision, Failure, Health, Posted, RawRequest, UtcMillis};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+
+use crate::FeishuChannel;
+use crate::card::BUDGET;
+use crate::fake::{self, Answer, Fake, coded, refusal};
+use crate::fixture::{self, CLOCK, now, sealed, signed, signed_with, unsigned};
+use crate::talk::{key, posted_message, there};
+
+struct Feishu(FeishuChannel);
+
+fn feishu() -> Feishu {
+    Feishu(fake::channel("http://127.0.0.1:1"))
+}
+
+fn block_on<T>(act: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.unwrap().block_on(act)
+}
+
+fn scripted(next: Next, gone: i64) -> Answer {
+    match next {
+        Next::Done => posted_message(),
+        Next::RateLimited => {
+            let wait = vec![("x-ogw-ratelimit-reset", WAIT.as_secs().to_string())];
+            Answer::Http(
+                429,
+                wait,
+                json!({"code": 99_991_400, "msg": "canary"}).to_string(),
+            )
+        }
+        Next::ServerError => coded(502, &json!("canary")),
+        Next::ContentRefused => refusal(400, 230_025),
+        Next::NotThere => refusal(400, gone),
+        Next::HangUp => Answer::Drop,
+    }
+}
+
+fn play<T>(script: &[Next], gone: i64, act: impl AsyncFnOnce(FeishuChannel) -> T) -> (T, Vec<Sent>) {
+    block_on(async {
+        let fake = Fake::start(script.iter().map(|next| scripted(*next, gone))).await;
+        let out = act(fake.channel()).await;
+        let sent = |call: fake::Asked| Sent {
+            card: call.card(),
+            bytes: call.size,
+        };
+        (out, fake.calls().into_iter().map(sent).collect())
+    })
+}
+
+/// The decisions and values of all buttons, and every tag.
+fn walk(value: &Value, buttons: &mut Vec<(Decision, String)>, tags: &mut Vec<String>) {
+    match value {
+        Value::Array(items) => items.iter().for_each(|item| walk(item, buttons, tags)),
+        Value::Object(fields) => {
+            if let Some(decision) = fields.get("decision") {
+                let decision = if decision == "approve" {
+                    Decision::Approve
+                } else {
+                    Decision::Reject
+                };
+                buttons.push((decision, fields["b"].as_str().unwrap().to_owned()));
+            }
+            tags.extend(fields.get("tag").and_then(Value::as_str).map(str::to_owned));
+            fields.values().for_each(|field| walk(field, buttons, tags));
+        }
+        _ => {}
+    }
+}
+
+impl Platform for Feishu {
+    fn channel(&self) -> &dyn Channel {
+        &self.0
+    }
+
+    fn now(&self) -> UtcMillis {
+        now()
+    }
+
+    fn request(&self, press: &Press, made: Made) -> RawRequest {
+        let mut event = fixture::press(&json!({ "decision": press.decision.as_str(), "b": press.value }));
+        event["header"]["event_id"] = json!(format!("ev_{}", press.serial));
+        event["header"]["app_id"] = json!(self.0.app().id);
+        event["event"]["operator"]["open_id"] = json!(press.user);
+        event["event"]["context"] =
+            json!({ "open_message_id": press.at.message, "open_chat_id": press.at.chat });
+        if made == Made::OtherApp {
+            event["header"]["app_id"] = json!("cli_another_app_0001");
+        }
+        let body = sealed(event.to_string().as_bytes());
+        match made {
+            Made::Authentic | Made::OtherApp => signed(&body),
+            Made::Unsigned => unsigned(&body),
+            Made::OtherSecret => {
+                let mut request = signed(&body);
+                let other = crate::crypto::signature(
+                    CLOCK.to_string().as_bytes(),
+                    b"n0nce-01",
+                    &fixture::secret("another secret"),
+                    body.as_bytes(),
+                );
+                let signature = request
+                    .headers
+                    .iter_mut()
+                    .find(|(name, _)| name == "X-Lark-Signature");
+                signature.unwrap().1 = other.into_bytes();
+                request
+            }
+            Made::At(offset) => signed_with(&body, &(CLOCK + offset).to_string(), "n0nce-01"),
+        }
+    }
+
+    fn post(&self, script: &[Next], card: &Card) -> (Posted, Vec<Sent>) {
+        play(script, 230_002, async |channel| channel.post(card, &key()).await)
+    }
+
+    fn edit(&self, script: &[Next], card: &Card) -> (Result<(), Failure>, Vec<Sent>) {
+        play(script, 230_011, async |channel| {
+            channel.edit(&there(), card).await
+        })
+    }
+
+    fn health_when_down(&self) -> Health {
+        block_on(self.0.check())
+    }
+
+    fn assert_ours(&self, sent: &Sent) {
+        let (mut buttons, mut tags) = (vec![], vec![]);
+        walk(&sent.card, &mut buttons, &mut tags);
+        let ours = [
+            "plain_text",
+            "div",
+            "column_set",
+            "column",
+            "button",
+            "form",
+            "input",
+        ];
+        assert!(tags.iter().all(|tag| ours.contains(&tag.as_str())), "{tags:?}");
+        assert!(sent.bytes <= BUDGET, "{}", sent.bytes);
+    }
+
+    fn buttons(&self, sent: &Sent) -> Vec<(Decision, String)> {
+        let (mut buttons, mut tags) = (vec![], vec![]);
+        walk(&sent.card, &mut buttons, &mut tags);
+        buttons
+    }
+}
+
+#[test]
+fn refusals() {
+    contract::check_refusals(&feishu());
+}
+
+#[test]
+fn clicks() {
+    contract::check_clicks(&feishu());
+}
+
+#[test]
+fn answers() {
+    contract::check_answers(&feishu());
+}
+
+#[test]
+fn outcomes() {
+    contract::check_outcomes(&feishu());
+}
+
+#[test]
+fn fallback() {
+    contract::check_fallback(&feishu());
+}
+
+#[test]
+fn cards() {
+    contract::check_cards(&feishu());
+}
+
+#[test]
+fn silence() {
+    contract::check_silence(&feishu());
+}
+
+#[test]
+fn what_it_says_of_itself() {
+    let feishu = feishu();
+    contract::check_channel(feishu.channel(), Some(&feishu.health_when_down()));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+
+    #[test]
+    fn text_stays_text(
+        pieces in proptest::collection::vec(
+            prop_oneof![proptest::sample::select(HOSTILE).prop_map(str::to_owned), any::<String>(), "[ -~]{0,400}"],
+            1..24,
+        ),
+    ) {
+        contract::check_text(&feishu(), &pieces.concat());
+    }
+}

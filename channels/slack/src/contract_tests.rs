@@ -1,0 +1,190 @@
+//! The contract of the port (`docs/CHANNEL-CONTRACT.md`) on the scripted Web API.
+
+use gatepost_channel::contract::{self, HOSTILE, Made, Next, Platform, Press, Sent, WAIT};
+use gatepost_channel::{Card, Channel, Decision, Failure, Health, MessageRef, Posted, RawRequest, UtcMillis};
+use proptest::prelude::*;
+use serde_json::{Value, json};
+use tokio::io::AsyncReadExt as _;
+
+use crate::SlackChannel;
+use crate::card_tests::assert_fits;
+use crate::fake_api::{Scripted, at, key, posted, refuses, says, with_api};
+use crate::fixture::{self, NOW, SECRET, interaction, signed_at};
+
+struct Slack(SlackChannel);
+
+fn slack() -> Slack {
+    Slack(fixture::channel("http://127.0.0.1:1"))
+}
+
+fn block_on<T>(act: impl Future<Output = T>) -> T {
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
+    runtime.unwrap().block_on(act)
+}
+
+fn scripted(next: Next, gone: &str) -> Scripted {
+    match next {
+        Next::Done => posted(),
+        Next::RateLimited => Scripted {
+            headers: vec![("retry-after", WAIT.as_secs().to_string())],
+            ..says(429, "canary")
+        },
+        Next::ServerError => says(503, "upstream canary"),
+        Next::ContentRefused => says(
+            200,
+            json!({ "ok": false, "error": "invalid_blocks", "errors": ["canary"] }),
+        ),
+        Next::NotThere => refuses(gone),
+        Next::HangUp => panic!("not an answer"),
+    }
+}
+
+/// Plays the script; a connection that is closed without an answer is all of it.
+fn play<T>(script: &[Next], gone: &str, act: impl AsyncFnOnce(SlackChannel) -> T) -> (T, Vec<Sent>) {
+    block_on(async {
+        if script == [Next::HangUp] {
+            let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+            let channel = fixture::channel(&format!("http://{}", listener.local_addr().unwrap()));
+            let server = async {
+                let (mut stream, _) = listener.accept().await.unwrap();
+                let _ = stream.read(&mut [0; 1024]).await.unwrap();
+                drop(stream);
+                let _second = listener.accept().await;
+                panic!("asked again");
+            };
+            return tokio::select! { () = server => unreachable!(), out = act(channel) => (out, vec![]) };
+        }
+        let answers = script.iter().map(|next| scripted(*next, gone)).collect();
+        let (out, seen) = with_api(answers, act).await;
+        let sent = |body: Value| Sent {
+            bytes: body.to_string().len(),
+            card: body,
+        };
+        (out, seen.into_iter().map(|call| sent(call.body)).collect())
+    })
+}
+
+impl Platform for Slack {
+    fn channel(&self) -> &dyn Channel {
+        &self.0
+    }
+
+    fn now(&self) -> UtcMillis {
+        UtcMillis::from_secs(NOW)
+    }
+
+    fn request(&self, press: &Press, made: Made) -> RawRequest {
+        let mut payload = fixture::press();
+        payload["user"]["id"] = json!(press.user);
+        payload["container"] =
+            json!({ "type": "message", "message_ts": press.at.message, "channel_id": press.at.chat });
+        payload["actions"][0]["action_id"] = json!(press.decision.as_str());
+        payload["actions"][0]["value"] = json!(press.value);
+        payload["actions"][0]["action_ts"] = json!(format!("1795953600.{:06}", press.serial));
+        if made == Made::OtherApp {
+            payload["api_app_id"] = json!("A0OTHER001");
+        }
+        let mut request = interaction(&payload);
+        let form = "application/x-www-form-urlencoded";
+        match made {
+            Made::Authentic | Made::OtherApp => request,
+            Made::Unsigned => {
+                request.headers.truncate(1);
+                request
+            }
+            Made::OtherSecret => fixture::signed("another secret", form, &request.body),
+            Made::At(offset) => signed_at(NOW + offset, SECRET, form, &request.body),
+        }
+    }
+
+    fn post(&self, script: &[Next], card: &Card) -> (Posted, Vec<Sent>) {
+        play(script, "channel_not_found", async |channel| {
+            channel.post(card, &key()).await
+        })
+    }
+
+    fn edit(&self, script: &[Next], card: &Card) -> (Result<(), Failure>, Vec<Sent>) {
+        let at: MessageRef = at();
+        play(script, "message_not_found", async |channel| {
+            channel.edit(&at, card).await
+        })
+    }
+
+    fn health_when_down(&self) -> Health {
+        block_on(self.0.check())
+    }
+
+    fn assert_ours(&self, sent: &Sent) {
+        assert_fits(&sent.card);
+        assert_eq!(
+            (&sent.card["parse"], &sent.card["link_names"]),
+            (&json!("none"), &json!(false))
+        );
+    }
+
+    fn buttons(&self, sent: &Sent) -> Vec<(Decision, String)> {
+        let blocks = sent.card["blocks"].as_array().into_iter().flatten();
+        let elements = blocks.flat_map(|block| block["elements"].as_array().into_iter().flatten());
+        let decides = |element: &Value| match element["action_id"].as_str()? {
+            "approve" => Some((Decision::Approve, element["value"].as_str()?.to_owned())),
+            "reject" => Some((Decision::Reject, element["value"].as_str()?.to_owned())),
+            _ => None,
+        };
+        elements.filter_map(decides).collect()
+    }
+}
+
+#[test]
+fn refusals() {
+    contract::check_refusals(&slack());
+}
+
+#[test]
+fn clicks() {
+    contract::check_clicks(&slack());
+}
+
+#[test]
+fn answers() {
+    contract::check_answers(&slack());
+}
+
+#[test]
+fn outcomes() {
+    contract::check_outcomes(&slack());
+}
+
+#[test]
+fn fallback() {
+    contract::check_fallback(&slack());
+}
+
+#[test]
+fn cards() {
+    contract::check_cards(&slack());
+}
+
+#[test]
+fn silence() {
+    contract::check_silence(&slack());
+}
+
+#[test]
+fn what_it_says_of_itself() {
+    let slack = slack();
+    contract::check_channel(slack.channel(), Some(&slack.health_when_down()));
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(32))]
+
+    #[test]
+    fn text_stays_text(
+        pieces in proptest::collection::vec(
+            prop_oneof![proptest::sample::select(HOSTILE).prop_map(str::to_owned), any::<String>(), "[ -~]{0,400}"],
+            1..24,
+        ),
+    ) {
+        contract::check_text(&slack(), &pieces.concat());
+    }
+}
