@@ -1,0 +1,126 @@
+//! What can be seen and pressed: limits, cuts, settled cards, and text that stays text.
+
+use super::{Next, Platform, Sent};
+use crate::{Actions, Asks, ButtonToken, ButtonValue, Card, Decision, Fact, Inert, Tone, Words};
+
+const TOKEN: [u8; 16] = [0xa5; 16];
+
+pub(super) fn ours() -> ButtonValue {
+    ButtonValue {
+        token: ButtonToken::new(TOKEN),
+        revision: 7,
+    }
+}
+
+/// A card with this text in each place that is somebody else's.
+pub(super) fn card(text: &str, actions: Actions) -> Card {
+    let word = str::to_owned;
+    Card {
+        request_id: word("cr_01hzy3v7k9"),
+        tone: if actions == Actions::None {
+            Tone::Approved
+        } else {
+            Tone::Pending
+        },
+        title: word("Approval needed"),
+        preview: word("Approval needed: cr_01hzy3v7k9"),
+        tool: Inert::new(text),
+        facts: vec![
+            Fact {
+                label: word("Agent"),
+                value: Inert::new(text)
+            };
+            3
+        ],
+        arguments: Inert::new(text),
+        actions,
+        words: Words {
+            approve: word("Approve"),
+            reject: word("Reject"),
+            show_everything: word("Show everything"),
+            arguments: word("Arguments"),
+            cut: word("{shown} of {total} characters are shown"),
+            approve_in_full_view: word("Approve it where everything can be seen."),
+            reason: word("Reason"),
+        },
+    }
+}
+
+pub(super) fn open(text: &str, approve_when_cut: bool) -> Card {
+    let ButtonValue { token, revision } = ours();
+    card(
+        text,
+        Actions::Decide {
+            token,
+            revision,
+            approve_when_cut,
+            full_view: Some("https://gate.example.com/console/requests/cr_01hzy3v7k9".to_owned()),
+            asks: Asks::default(),
+        },
+    )
+}
+
+pub(super) fn decisions(platform: &dyn Platform, sent: &Sent) -> Vec<Decision> {
+    platform
+        .buttons(sent)
+        .into_iter()
+        .map(|(decision, _)| decision)
+        .collect()
+}
+
+/// C-31 to C-37: what can be pressed follows from what can be seen.
+pub fn check_cards(platform: &dyn Platform) {
+    let both = [Decision::Approve, Decision::Reject];
+    let long = "another line of arguments\n".repeat(20_000);
+    let (small, cut, lifted) = (
+        open("amount: 50000", false),
+        open(&long, false),
+        open(&long, true),
+    );
+    let shows_all = |card| platform.channel().shows_all(card);
+    assert!(
+        shows_all(&small) && !shows_all(&cut) && !shows_all(&lifted),
+        "C-33: what can be seen"
+    );
+    for (card, expected) in [(&small, &both[..]), (&cut, &both[1..]), (&lifted, &both[..])] {
+        let posted = platform.post(&[Next::Done], card).1;
+        let edited = platform.edit(&[Next::Done], card).1;
+        for sent in posted.iter().chain(&edited) {
+            platform.assert_ours(sent);
+            assert_eq!(
+                decisions(platform, sent),
+                expected,
+                "C-34: no Approve on a card that was cut"
+            );
+            for (_, value) in platform.buttons(sent) {
+                assert!(value.len() <= 64 && value.parse() == Ok(ours()), "C-14: {value}");
+            }
+        }
+    }
+    let (_, sent) = platform.edit(&[Next::Done], &card("amount: 50000", Actions::None));
+    assert!(
+        platform.buttons(&sent[0]).is_empty(),
+        "C-36: a settled card has no buttons"
+    );
+    assert!(
+        !sent[0].card.to_string().contains(&ours().to_string()),
+        "C-36: nor what they carried"
+    );
+}
+
+/// C-30: somebody's text in every place of a card adds no element and no button. To be run over generated texts and [`HOSTILE`].
+pub fn check_text(platform: &dyn Platform, text: &str) {
+    let open = open(text, false);
+    let (_, sent) = platform.post(&[Next::Done], &open);
+    platform.assert_ours(&sent[0]);
+    let all = [Decision::Approve, Decision::Reject];
+    let expected = if platform.channel().shows_all(&open) {
+        &all[..]
+    } else {
+        &all[1..]
+    };
+    assert_eq!(decisions(platform, &sent[0]), expected, "C-30: {text:?}");
+    let (_, sent) = platform.edit(&[Next::Done], &card(text, Actions::None));
+    platform.assert_ours(&sent[0]);
+    assert!(platform.buttons(&sent[0]).is_empty(), "C-30: {text:?}");
+}
