@@ -440,8 +440,8 @@ impl CallState {
 /// Puts a reply into a stored memory: the words become the result of the call that asked, `done` or `not_done` settles the
 /// call with the unknown outcome. It is what [`Answer`](crate::job::answer::Answer) is handed.
 ///
-/// A reply that names no question is taken for the open one, but for outcomes only the first time: a `done` that is told again,
-/// or late, must not settle another call.
+/// A reply that names no question is taken for the open one, but for a `not_done` only the first time: told again, or late, it
+/// would send another call again.
 pub fn hear(memory: &str, reply: &Reply, named: Option<&str>) -> Result<Heard, NotHeard> {
     let mut memory = Memory::read(memory, "").map_err(|_| NotHeard::NoQuestion)?;
     let fits = |state: &CallState| match reply {
@@ -456,7 +456,7 @@ pub fn hear(memory: &str, reply: &Reply, named: Option<&str>) -> Result<Heard, N
     };
     match named {
         Some(named) if named != question.id => return Err(NotHeard::Closed),
-        None if memory.outcomes > 0 && matches!(reply, Reply::Outcome { .. }) => {
+        None if memory.outcomes > 0 && matches!(reply, Reply::Outcome { done: false }) => {
             return Err(NotHeard::Ambiguous);
         }
         _ => {}

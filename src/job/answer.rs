@@ -57,7 +57,7 @@ pub enum NotHeard {
     /// The question that the reply names is not open (any more).
     #[error("the question is not open")]
     Closed,
-    /// The reply names no question, and an outcome was asked for before: it may be the answer to that, told again or late.
+    /// `not_done` names no question, and an outcome was asked for before: it may be the answer to that, told again or late.
     #[error("it cannot be told which question is meant")]
     Ambiguous,
 }

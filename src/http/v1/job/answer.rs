@@ -45,7 +45,7 @@ pub async fn handle(
         Answered::Closed => Err(Problem::new(Code::QuestionClosed)
             .because("the question of this `question_id` is not open; read the job for the one that is")),
         Answered::Ambiguous => Err(Problem::new(Code::QuestionIdNeeded).because(
-            "the job asked for an outcome before, so an answer must name the question that it is for: read the job and send \
+            "the job asked for an outcome before, so `not_done` must name the question that it is for: read the job and send \
              its `question_id`",
         )),
         Answered::NotAllowed => Err(Problem::forbidden(
