@@ -145,7 +145,7 @@ async fn only_the_open_question_is_answered(tools: &[&str], sent: &[Sent]) -> Re
         let counts = match (&open, &named) {
             (None, _) => false,
             (Some(open), Some(named)) => open == named,
-            (Some(_), None) => taken == 0,
+            (Some(_), None) => *done || taken == 0,
         };
         let permit = lab.memory(&id).question().map(|question| question.text);
         let word = if *done { "done" } else { "not_done" };

@@ -54,6 +54,8 @@ async fn the_agent_hears_who_and_why(storage: Storage) {
     });
     let (_, asked) = world.api("build-agent").post("/api/confirmations", &call).await;
     let id = asked["confirmation_id"].as_str().unwrap().to_owned();
+    // What is decided before a card stands needs none.
+    world.cards(&id).await;
     let answer = json!({"decision": "reject", "reason": "wrong supplier"});
     let path = format!("/api/confirmations/{id}/respond");
     let (status, _) = world.api("dana-cli").post(&path, &answer).await;
