@@ -31,6 +31,10 @@ use crate::storage::{
     Refused, Store, StoreError, Touches, Transaction, Wakes, Workspace, Writer,
 };
 
+mod folder;
+
+pub(crate) use folder::Folder;
+
 /// The rows.
 #[derive(Default)]
 struct Rows {
@@ -567,23 +571,6 @@ impl Read for World {
 
     async fn ready(&self) -> Result<(), StoreError> {
         Ok(())
-    }
-}
-
-/// A folder that is gone when this is dropped.
-pub(crate) struct Folder(pub(crate) std::path::PathBuf);
-
-impl Folder {
-    pub(crate) fn new() -> Self {
-        let path = std::env::temp_dir().join(format!("gatepost-{}", crate::ids::SystemIds.fresh()));
-        std::fs::create_dir(&path).expect("a folder");
-        Self(path)
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
     }
 }
 

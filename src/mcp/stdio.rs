@@ -9,6 +9,7 @@ use rmcp::RoleClient;
 use rmcp::transport::Transport;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout};
+use tokio::sync::watch;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::MAX_MESSAGE;
@@ -31,6 +32,8 @@ pub(super) struct Process {
     child: Child,
     group: Group,
     complaints: Arc<Mutex<Heard>>,
+    /// Closed when the complaints were read to their end.
+    drained: watch::Receiver<()>,
     sampler: Sampler,
 }
 
@@ -62,11 +65,13 @@ pub(super) fn open(
         return Err(NotStarted::Refused(std::io::ErrorKind::BrokenPipe));
     };
     let complaints = Arc::new(Mutex::new(Heard::new(Keep::Tail(KEPT_STDERR))));
-    tasks.spawn(drain(stderr, Arc::clone(&complaints), tasks.clone()));
+    let (draining, drained) = watch::channel(());
+    tasks.spawn(drain(stderr, Arc::clone(&complaints), draining, tasks.clone()));
     let process = Process {
         child,
         group,
         complaints,
+        drained,
         sampler: Sampler::new(config),
     };
     let streams = Stdio {
@@ -94,6 +99,7 @@ impl Process {
             Err(_) => "it closed its output".to_owned(),
         };
         self.group.end(&mut self.child, grace).await;
+        let _ = tokio::time::timeout(LAST_WORDS, self.drained.changed()).await;
         let complaints = self.complaints.lock().unwrap_or_else(PoisonError::into_inner);
         let tail = self.sampler.tail(&complaints);
         if tail.is_empty() {
@@ -173,7 +179,7 @@ impl Transport<RoleClient> for Stdio {
 }
 
 /// Reads the complaints as long as there are any, so that a talkative server never blocks on them.
-async fn drain(mut stderr: ChildStderr, kept: Arc<Mutex<Heard>>, tasks: Tasks) {
+async fn drain(mut stderr: ChildStderr, kept: Arc<Mutex<Heard>>, draining: watch::Sender<()>, tasks: Tasks) {
     let read = async {
         let mut chunk = vec![0; 8 * 1024];
         while let Ok(count @ 1..) = stderr.read(&mut chunk).await {
@@ -189,4 +195,5 @@ async fn drain(mut stderr: ChildStderr, kept: Arc<Mutex<Heard>>, tasks: Tasks) {
         () = read => {}
         () = stopped => {}
     }
+    drop(draining);
 }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use serde::Serialize;
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
 use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout};
+use tokio::sync::watch;
 use tracing::{debug, warn};
 
 use super::MAX_LINE;
@@ -33,6 +34,8 @@ pub(super) struct Connection {
     stdin: ChildStdin,
     lines: Lines<ChildStdout>,
     complaints: Arc<Mutex<Heard>>,
+    /// Closed when the complaints were read to their end.
+    drained: watch::Receiver<()>,
     sampler: Sampler,
     dialect: Dialect,
     last_id: u64,
@@ -78,13 +81,15 @@ impl Connection {
             return Err(HookError::Rule("its streams could not be had"));
         };
         let complaints = Arc::new(Mutex::new(Heard::new(Keep::Tail(KEPT_STDERR))));
-        tasks.spawn(drain(stderr, Arc::clone(&complaints), tasks.clone()));
+        let (draining, drained) = watch::channel(());
+        tasks.spawn(drain(stderr, Arc::clone(&complaints), draining, tasks.clone()));
         let mut connection = Self {
             child: process,
             group,
             stdin,
             lines: Lines::new(stdout, MAX_LINE),
             complaints,
+            drained,
             sampler: Sampler::new(child),
             dialect: Dialect::Code,
             last_id: 0,
@@ -222,6 +227,8 @@ impl Connection {
             Ok(ended) => crate::child::How::from(ended).to_string(),
             Err(_) => "it closed its output".to_owned(),
         };
+        // A process that ended said its last words before; a child of it may hold the pipe for longer.
+        let _ = tokio::time::timeout(LAST_WORDS, self.drained.changed()).await;
         let tail = {
             let complaints = self.complaints.lock().unwrap_or_else(PoisonError::into_inner);
             self.sampler.tail(&complaints)
@@ -261,7 +268,7 @@ fn spelled(id: Option<u64>, method: &str, params: &impl Serialize) -> Result<Str
 
 /// Reads the complaints as long as there are any, so that a talkative hook never blocks on them. A server that stops lets its
 /// runs end first; a stray process that holds the pipe must not hold the server.
-async fn drain(mut stderr: ChildStderr, kept: Arc<Mutex<Heard>>, tasks: Tasks) {
+async fn drain(mut stderr: ChildStderr, kept: Arc<Mutex<Heard>>, draining: watch::Sender<()>, tasks: Tasks) {
     let read = async {
         let mut chunk = vec![0; 8 * 1024];
         while let Ok(count @ 1..) = stderr.read(&mut chunk).await {
@@ -277,4 +284,5 @@ async fn drain(mut stderr: ChildStderr, kept: Arc<Mutex<Heard>>, tasks: Tasks) {
         () = read => {}
         () = stopped => {}
     }
+    drop(draining);
 }
