@@ -16,6 +16,7 @@ use crate::hook::{self, BuildError, Hooks, Outside};
 use crate::ids::{Org, TokenName};
 use crate::job::queue::Queue;
 use crate::lifecycle::Tasks;
+use crate::mcp::Watcher;
 
 /// See the module.
 pub struct Agents {
@@ -82,6 +83,8 @@ impl Agents {
         let (block, tokens) = (&config.hooks, &config.tokens);
         let config = &config.agent;
         let toolbox = Toolbox::new(&config.tools, http);
+        let watcher: Arc<dyn Watcher> = Arc::new(super::servers::Told(Arc::clone(&general)));
+        toolbox.watched_by(&watcher);
         let pieces = Arc::new(pieces(config).map_err(AgentError::Pieces)?);
         let runner = match &config.model {
             Some(model) => {

@@ -20,6 +20,7 @@ pub mod prompt;
 pub mod runner;
 pub mod scene;
 pub mod sentinel;
+mod servers;
 pub mod size;
 pub mod tool;
 pub mod turn;

@@ -153,9 +153,6 @@ impl EventKind {
             Self::ReloadStarted | Self::ReloadCompleted | Self::ReloadFailed => {
                 "the configuration is read once, at the start"
             }
-            Self::McpConnecting | Self::McpConnected | Self::McpFailed | Self::McpDiscovered => {
-                "how a server of tools fares is in gatepost_mcp_server_up and the log; its calls are mcp.tool.call.start and end"
-            }
             _ => return None,
         })
     }

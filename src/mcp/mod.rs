@@ -17,11 +17,13 @@ pub mod offer;
 pub mod server;
 mod sse;
 mod stdio;
+mod watcher;
 mod wire;
 
 pub use call::Called;
 pub use offer::{Definition, Fingerprint};
 pub use server::{Health, Limits, Server};
+pub use watcher::{Moment, Watcher};
 
 #[cfg(test)]
 mod fixture;

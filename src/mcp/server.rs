@@ -1,7 +1,7 @@
 //! The keeper of one server: connects in the background, asks for its tools, connects again after a loss with growing pauses,
 //! and carries calls out. A server that is down holds up nothing: its tools are absent until it is back.
 
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use metrics::{counter, gauge, histogram};
@@ -13,6 +13,7 @@ use tracing::{info, warn};
 use super::call::{Called, Parcel};
 use super::link::{Line, Link, Means};
 use super::offer::{Fingerprint, Offer};
+use super::watcher::{Moment, Watcher};
 use crate::config::mcp::McpServer;
 use crate::lifecycle::Tasks;
 
@@ -117,6 +118,7 @@ pub struct Server {
     missed: Notify,
     /// Nobody calls it any more.
     released: CancellationToken,
+    watcher: OnceLock<Arc<dyn Watcher>>,
 }
 
 impl Server {
@@ -131,6 +133,19 @@ impl Server {
             suspect: Notify::new(),
             missed: Notify::new(),
             released: CancellationToken::new(),
+            watcher: OnceLock::new(),
+        }
+    }
+
+    /// Has whoever watches told what happens to it. Once, before it is kept.
+    pub fn watched_by(&self, watcher: Arc<dyn Watcher>) {
+        // The first one stays.
+        let _ = self.watcher.set(watcher);
+    }
+
+    fn tell(&self, moment: Moment<'_>) {
+        if let Some(watcher) = self.watcher.get() {
+            watcher.told(&self.config.name, moment);
         }
     }
 
@@ -283,6 +298,7 @@ impl Server {
         loop {
             connection += 1;
             let began = Instant::now();
+            self.tell(Moment::Connecting);
             let Some(why) = self.connection(connection, &tasks, &mut over).await else {
                 break;
             };
@@ -325,6 +341,7 @@ impl Server {
         gauge!("gatepost_mcp_tools", "server" => name.clone()).set(0.0);
         counter!("gatepost_mcp_losses_total", "server" => name.clone()).increment(1);
         self.state.send_replace(State::Down(why.into()));
+        self.tell(Moment::Failed { why });
     }
 
     /// One connection from start to end; says why it ended, unless it was `over`.
@@ -393,8 +410,9 @@ impl Server {
             State::Ready(ready) => (Some(Arc::clone(&ready.offer)), true),
             State::Starting | State::Down(_) => (None, false),
         };
-        let is_new =
-            before.is_none_or(|before| before.tools != offer.tools || before.left_out != offer.left_out);
+        let is_new = before
+            .as_ref()
+            .is_none_or(|before| before.tools != offer.tools || before.left_out != offer.left_out);
         if is_new {
             info!(server = %name, tools = offer.tools.len(), again, "an MCP server named its tools");
             for line in &offer.left_out {
@@ -404,12 +422,24 @@ impl Server {
         gauge!("gatepost_mcp_server_up", "server" => name.clone()).set(1.0);
         gauge!("gatepost_mcp_tools", "server" => name.clone())
             .set(f64::from(u32::try_from(offer.tools.len()).unwrap_or(u32::MAX)));
+        let offer = Arc::new(offer);
         self.state.send_replace(State::Ready(Arc::new(Ready {
             line: link.line(),
-            offer: Arc::new(offer),
+            offer: Arc::clone(&offer),
             server: link.server(),
             lists,
             connection,
         })));
+        if !again {
+            self.tell(Moment::Connected {
+                tools: offer.tools.len(),
+            });
+        }
+        let known = |tool: &str| before.as_ref().and_then(|before| before.tools.get(tool));
+        for (name, tool) in &offer.tools {
+            if known(name) != Some(tool) {
+                self.tell(Moment::Discovered { tool: name });
+            }
+        }
     }
 }

@@ -1,10 +1,12 @@
 //! Servers over stdio: real child processes that behave, and that do not.
 
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 use super::call::Called;
 use super::fixture::{Kept, PERMIT, limits};
 use super::server::{Health, Limits};
+use super::watcher::{Moment, Watcher};
 
 const LONG: Duration = Duration::from_secs(20);
 const SHORT: Duration = Duration::from_millis(400);
@@ -104,6 +106,41 @@ async fn a_server_that_dies_in_a_call_leaves_it_unknown_and_comes_back() {
         1,
         "not sent again"
     );
+}
+
+#[derive(Default)]
+struct Heard(Mutex<Vec<String>>);
+
+impl Watcher for Heard {
+    fn told(&self, server: &str, moment: Moment<'_>) {
+        self.0.lock().unwrap().push(format!("{server} {moment:?}"));
+    }
+}
+
+impl Heard {
+    fn count(&self, of: &str) -> usize {
+        let heard = self.0.lock().unwrap();
+        heard.iter().filter(|line| line.starts_with(of)).count()
+    }
+}
+
+#[tokio::test]
+async fn whoever_watches_hears_of_each_connection_and_its_tools() {
+    let kept = Kept::child("plain", LONG, limits());
+    let heard = Arc::new(Heard::default());
+    kept.server.watched_by(Arc::clone(&heard) as Arc<dyn Watcher>);
+    let tools = kept.until_there().await.tools.len();
+    assert_eq!(heard.count("till Discovered"), tools);
+    kept.call("die", "{}").await;
+    assert!(matches!(kept.call("pid", "{}").await, Called::Done(_)));
+    for (what, times) in [
+        ("till Connecting", 2),
+        ("till Connected", 2),
+        ("till Failed", 1),
+        ("till Discovered { tool: \"pid\" }", 2),
+    ] {
+        assert_eq!(heard.count(what), times, "{what}: {:?}", heard.0.lock().unwrap());
+    }
 }
 
 #[tokio::test]

@@ -2,7 +2,8 @@
 //!
 //! Judged are the keywords that tools use: `type enum const required properties additionalProperties items prefixItems anyOf
 //! allOf oneOf not if then else $ref minimum maximum exclusiveMinimum exclusiveMaximum minLength maxLength minItems maxItems
-//! minProperties maxProperties uniqueItems dependentRequired`. Others are for the model alone: the tool has the last word.
+//! minProperties maxProperties uniqueItems dependentRequired pattern patternProperties propertyNames multipleOf contains
+//! minContains maxContains`. Others, `format` among them, are for the model alone: the tool has the last word.
 //! A `$ref` leads to a part of the same schema; one that leads elsewhere is never followed, and fits nothing. Messages name
 //! places and kinds, never values.
 
@@ -11,6 +12,8 @@ use std::cell::Cell;
 use serde_json::{Map, Value};
 
 use crate::gate::json::{Json, Object, ReadLimits};
+
+mod pattern;
 
 /// What does not fit, as the model is told it; `None` when everything fits.
 pub(super) fn misfit(schema: &Value, args: &Json) -> Option<String> {
@@ -67,22 +70,37 @@ impl Judge<'_> {
         match value {
             Json::Object(members) => self.members(schema, value, members, at)?,
             Json::Array(items) => self.elements(schema, items, at)?,
-            Json::String(text) => bounds(
-                schema,
-                ("minLength", "maxLength"),
-                text.chars().count(),
-                "characters",
-                at,
-            )?,
+            Json::String(text) => self.text(schema, text, at)?,
             Json::Number(number) => {
                 // A number that no double holds is compared by the double next to it: bounds guide the model, they guard nothing.
                 if let Ok(number) = number.as_str().parse::<f64>() {
                     range(schema, number, at)?;
+                    multiple(schema, number, at)?;
                 }
             }
             Json::Null | Json::Bool(_) => {}
         }
         self.branches(schema, value, at)
+    }
+
+    fn text(&self, schema: &Map<String, Value>, text: &str, at: &str) -> Result<(), String> {
+        bounds(
+            schema,
+            ("minLength", "maxLength"),
+            text.chars().count(),
+            "characters",
+            at,
+        )?;
+        if let Some(wanted) = schema.get("pattern").and_then(Value::as_str) {
+            self.spend(text.len())?;
+            if pattern::holds(wanted, text) == Some(false) {
+                return Err(format!(
+                    "{} does not have the form that the tool takes",
+                    place(at)
+                ));
+            }
+        }
+        Ok(())
     }
 
     fn members(
@@ -123,17 +141,41 @@ impl Judge<'_> {
         let known = schema.get("properties").and_then(Value::as_object);
         for (name, member) in members.iter() {
             let deeper = format!("{at}/{}", name.replace('~', "~0").replace('/', "~1"));
-            match known.and_then(|known| known.get(name)) {
-                Some(schema) => self.judge(schema, member, &deeper)?,
-                None if schema.contains_key("patternProperties") => {}
-                None => {
-                    if let Some(rest) = schema.get("additionalProperties") {
-                        self.judge(rest, member, &deeper)?;
-                    }
-                }
+            if let Some(names) = schema.get("propertyNames") {
+                self.judge(names, &Json::String(name.to_owned()), &deeper)?;
+            }
+            let mut is_known = self.by_pattern(schema, name, member, &deeper)?;
+            if let Some(schema) = known.and_then(|known| known.get(name)) {
+                self.judge(schema, member, &deeper)?;
+                is_known = true;
+            }
+            if !is_known && let Some(rest) = schema.get("additionalProperties") {
+                self.judge(rest, member, &deeper)?;
             }
         }
         Ok(())
+    }
+
+    /// Whether a pattern speaks of this member, or may do so where that cannot be told.
+    fn by_pattern(
+        &self,
+        schema: &Map<String, Value>,
+        name: &str,
+        member: &Json,
+        at: &str,
+    ) -> Result<bool, String> {
+        let mut is_known = false;
+        let patterns = schema.get("patternProperties").and_then(Value::as_object);
+        for (pattern, each) in patterns.into_iter().flatten() {
+            self.spend(name.len())?;
+            match pattern::holds(pattern, name) {
+                Some(true) => self.judge(each, member, at)?,
+                Some(false) => continue,
+                None => {}
+            }
+            is_known = true;
+        }
+        Ok(is_known)
     }
 
     fn elements(&self, schema: &Map<String, Value>, items: &[Json], at: &str) -> Result<(), String> {
@@ -143,6 +185,19 @@ impl Judge<'_> {
         for (index, item) in items.iter().enumerate() {
             if let Some(each) = first.get(index).or_else(|| schema.get("items")) {
                 self.judge(each, item, &format!("{at}/{index}"))?;
+            }
+        }
+        if let Some(wanted) = schema.get("contains") {
+            let found = items.iter().filter(|item| self.judge(wanted, item, at).is_ok());
+            let found = u64::try_from(found.count()).unwrap_or(u64::MAX);
+            let bound = |name: &str| schema.get(name).and_then(Value::as_u64);
+            let fits = found >= bound("minContains").unwrap_or(1)
+                && bound("maxContains").is_none_or(|most| found <= most);
+            if !fits || self.fuel.get() == 0 {
+                return Err(format!(
+                    "{} does not hold the items that the tool takes",
+                    place(at)
+                ));
             }
         }
         if schema.get("uniqueItems") == Some(&Value::Bool(true)) {
@@ -279,6 +334,23 @@ fn range(schema: &Map<String, Value>, number: f64, at: &str) -> Result<(), Strin
         return Ok(());
     }
     Err(format!("{} is outside the range that the tool takes", place(at)))
+}
+
+/// A quotient of doubles is whole but for its last digits: 0.3 is a multiple of 0.1.
+fn multiple(schema: &Map<String, Value>, number: f64, at: &str) -> Result<(), String> {
+    let Some(of) = schema
+        .get("multipleOf")
+        .and_then(Value::as_f64)
+        .filter(|of| *of > 0.0)
+    else {
+        return Ok(());
+    };
+    let quotient = number / of;
+    let off = (quotient - quotient.round()).abs();
+    if off <= quotient.abs().max(1.0) * 1e-12 {
+        return Ok(());
+    }
+    Err(format!("{} is not a multiple of what the tool takes", place(at)))
 }
 
 fn place(at: &str) -> String {
@@ -448,6 +520,41 @@ mod tests {
             r#"{"forbidden":1}"#,
         ] {
             assert!(told(&schema, misfit).is_some(), "{misfit}");
+        }
+    }
+
+    #[test]
+    fn forms_multiples_and_names_are_judged() {
+        let form = json!({
+            "type": "object",
+            "properties": {
+                "iban": {"type": "string", "pattern": "^[A-Z]{2}[0-9]{2}$"},
+                "odd": {"type": "string", "pattern": "(?=x)y"},
+                "price": {"type": "number", "multipleOf": 0.01},
+                "list": {"type": "array", "contains": {"const": 1}, "maxContains": 2},
+            },
+            "patternProperties": {"^x_": {"type": "integer"}},
+            "additionalProperties": false,
+            "propertyNames": {"maxLength": 6},
+        });
+        for fits in [
+            r#"{"iban":"DE89","price":19.99,"x_n":1,"list":[2,1,1]}"#,
+            r#"{"odd":"what the engine cannot tell is left to the tool"}"#,
+            r#"{"price":1e9}"#,
+        ] {
+            assert_eq!(told(&form, fits), None, "{fits}");
+        }
+        for (args, part) in [
+            (r#"{"iban":"DE8"}"#, "`/iban` does not have the form"),
+            (r#"{"price":0.015}"#, "`/price` is not a multiple"),
+            (r#"{"x_n":"1"}"#, "`/x_n` must be of type integer"),
+            (r#"{"y_n":1}"#, "`/y_n` is not allowed"),
+            (r#"{"x_toolong":1}"#, "`/x_toolong` takes at most 6"),
+            (r#"{"list":[2]}"#, "`/list` does not hold"),
+            (r#"{"list":[1,1,1]}"#, "`/list` does not hold"),
+        ] {
+            let why = told(&form, args).unwrap_or_default();
+            assert!(why.contains(part), "{args}: {why}");
         }
     }
 }

@@ -14,6 +14,7 @@ use crate::config::agent::{ToolConfig, ToolHead};
 use crate::gate::Arguments;
 use crate::ids::PermitId;
 use crate::lifecycle::Tasks;
+use crate::mcp::Watcher;
 
 pub mod command;
 mod fit;
@@ -110,6 +111,13 @@ impl Toolbox {
     pub fn start(&self, tasks: &Tasks) {
         for server in &*self.servers {
             server.start(tasks);
+        }
+    }
+
+    /// Has whoever watches told what happens to the servers. Before they are started.
+    pub fn watched_by(&self, watcher: &Arc<dyn Watcher>) {
+        for server in &*self.servers {
+            server.server().watched_by(Arc::clone(watcher));
         }
     }
 

@@ -51,7 +51,7 @@ fn the_result_is_json_and_a_kept_folder_holds_a_sound_configuration() {
     assert_eq!(check.code, 0, "{}", check.out);
     let again = gatepost_in(&outer, &["demo", "--auto", "--keep", "kept"]);
     assert!(
-        again.code == 1 && again.err.contains("kept"),
+        again.code == 2 && again.err.contains("kept"),
         "a folder that is there already is left alone: {}",
         again.err
     );

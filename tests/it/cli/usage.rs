@@ -204,7 +204,7 @@ async fn pending_follows_pages_and_shows_hostile_names_as_text() {
             )
         } else {
             page(
-                &json!([{"id": "cr_1", "tool_name": "pay", "requester": "eve\u{202e}\u{1b}[2J\nroot", "deliveries": [], "votes": []}]),
+                &json!([{"id": "cr_1", "tool_name": "pay", "tool_args": {"amount": 7}, "requester": "eve\u{202e}\u{1b}[2J\nroot", "deliveries": [], "votes": []}]),
                 Some("two"),
             )
         }
@@ -215,7 +215,8 @@ async fn pending_follows_pages_and_shows_hostile_names_as_text() {
     let lines: Vec<_> = ran.out.lines().collect();
     assert_eq!(lines.len(), 3, "{}", ran.out);
     assert!(
-        lines[1].starts_with("cr_1  pay   eve\\u{202E}\\x1b[2J\\nroot"),
+        lines[1].starts_with(r#"cr_1  pay   {"amount":7}"#)
+            && lines[1].contains("eve\\u{202E}\\x1b[2J\\nroot"),
         "{}",
         ran.out
     );
