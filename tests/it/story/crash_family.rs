@@ -1,6 +1,8 @@
 //! A job that begins two sub-tasks and waits for both, killed on the way: each child is gated and pays once, also after a
 //! restart (RH-405), and the parent is woken exactly once, whatever became of the children.
 
+use std::ops::RangeInclusive;
+
 use serde_json::{Value, json};
 
 use crate::support::fake_model::Turn;
@@ -98,7 +100,7 @@ async fn family(storage: Storage, second_ends: bool) -> Family {
 
 impl Family {
     /// The parent is at its end, was woken once, and was told of both children in order: status and result of each.
-    async fn assert_woken_once(&self, told: [(&str, &str); 2], questions: usize) {
+    async fn assert_woken_once(&self, told: [(&str, &str); 2], questions: RangeInclusive<usize>) {
         let run = &self.run;
         let ended = run.until_ended(&self.parent, "completed").await;
         assert_eq!(ended["result"], "all done");
@@ -107,7 +109,7 @@ impl Family {
             assert_eq!(run.events(kind, &self.parent).await, 1, "{kind}");
         }
         let (results, asked) = run.assert_whole("LEAD");
-        assert_eq!(asked, questions, "questions of the parent");
+        assert!(questions.contains(&asked), "questions of the parent: {asked}");
         let heard: Value = serde_json::from_str(&results[2]).unwrap();
         for (at, (status, result)) in told.into_iter().enumerate() {
             assert_eq!(heard[at]["job"], self.children[at], "{heard}");
@@ -158,7 +160,7 @@ async fn killed_while_the_children_are_parked(storage: Storage) {
     assert_eq!(parent["status"], "waiting_subtasks", "one is open");
     family.press(0, "approve").await;
     family
-        .assert_woken_once([("completed", "paid one"), ("completed", "paid two")], 3)
+        .assert_woken_once([("completed", "paid one"), ("completed", "paid two")], 3..=3)
         .await;
     family.assert_paid([1, 1]).await;
 }
@@ -180,7 +182,7 @@ async fn killed_before_the_end_of_the_last_child_is_on_record(storage: Storage) 
     family.run.rows.lapse().await;
     family.run.program.restart().await;
     family
-        .assert_woken_once([("completed", "paid one"), ("completed", "paid two")], 3)
+        .assert_woken_once([("completed", "paid one"), ("completed", "paid two")], 3..=3)
         .await;
     family.assert_paid([1, 1]).await;
     for child in &family.children {
@@ -200,7 +202,7 @@ async fn killed_after_the_parent_was_woken(storage: Storage) {
     family.run.model.wait_for_requests(asked + 2, SOON).await;
     family.run.die().await;
     family
-        .assert_woken_once([("completed", "paid one"), ("completed", "paid two")], 4)
+        .assert_woken_once([("completed", "paid one"), ("completed", "paid two")], 4..=4)
         .await;
     family.assert_paid([1, 1]).await;
 }
@@ -215,9 +217,10 @@ async fn killed_between_a_child_that_was_cancelled_and_one_that_failed(storage: 
     assert_eq!(withdrawn["status"], "cancelled");
     family.press(1, "approve").await;
     family.run.until_ended(&family.children[1], "error").await;
+    // The parent may have been asking already; a question that was cut off is asked again.
     family.run.die().await;
     family
-        .assert_woken_once([("cancelled", ""), ("error", "")], 3)
+        .assert_woken_once([("cancelled", ""), ("error", "")], 3..=4)
         .await;
     family.assert_paid([0, 1]).await;
 }
