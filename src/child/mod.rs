@@ -7,9 +7,10 @@
 //! - at the time limit the group, and what left the group for a session of its own, gets TERM and after a short grace KILL;
 //!   the child is reaped, and reading stops even when a stray process holds the pipe.
 //!
-//! [`spawn`](mod@spawn) starts, [`group`] ends, [`heard`] bounds, [`run`](mod@run) is one child from start to end; [`line`] is
-//! for those that are talked to, [`sample`] what of their words people are shown. The room must not know what a child is for.
+//! [`spawn`](mod@spawn) starts, [`group`] ends, [`heard`] bounds, [`run`](mod@run) is one child from start to end; [`line`] and
+//! [`complaints`] are for those that are talked to, [`sample`] what of their words people are shown. The room must not know what a child is for.
 
+pub mod complaints;
 pub mod group;
 pub mod heard;
 pub mod line;
@@ -17,6 +18,7 @@ pub mod run;
 pub mod sample;
 pub mod spawn;
 
+pub use complaints::{Complaints, how_it_ended};
 pub use group::Group;
 pub use heard::{Heard, Keep};
 pub use line::{Lines, NoLine};

@@ -2,28 +2,21 @@
 //! output, is read and dropped.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use rmcp::RoleClient;
 use rmcp::transport::Transport;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout};
-use tokio::sync::watch;
+use tokio::io::AsyncWriteExt as _;
+use tokio::process::{Child, ChildStdin, ChildStdout};
 use tokio_util::sync::{CancellationToken, DropGuard};
 
 use super::MAX_MESSAGE;
 use super::wire::{self, Incoming, NotSent, Outgoing};
-use crate::child::{Group, Heard, How, Keep, Lines, NoLine, NotStarted, Sampler, Spawned, spawn};
+use crate::child::{Complaints, Group, Lines, NoLine, NotStarted, Sampler, Spawned, how_it_ended, spawn};
 use crate::config::child::ChildConfig;
 use crate::lifecycle::Tasks;
 
-/// What is kept of standard error: the end.
-const KEPT_STDERR: usize = 4 * 1024;
-/// How long a pipe is still read after the server was asked to stop.
-const LINGER: Duration = Duration::from_secs(8);
-/// How long the end of a process that closed its output is waited for.
-const LAST_WORDS: Duration = Duration::from_millis(200);
 /// The most lines in a row that are no message.
 const MOST_NOISE: u32 = 1_000;
 
@@ -31,10 +24,7 @@ const MOST_NOISE: u32 = 1_000;
 pub(super) struct Process {
     child: Child,
     group: Group,
-    complaints: Arc<Mutex<Heard>>,
-    /// Closed when the complaints were read to their end.
-    drained: watch::Receiver<()>,
-    sampler: Sampler,
+    complaints: Complaints,
 }
 
 /// Its streams, for the SDK.
@@ -64,15 +54,10 @@ pub(super) fn open(
     let (Some(stdin), Some(stdout), Some(stderr)) = (stdin, stdout, stderr) else {
         return Err(NotStarted::Refused(std::io::ErrorKind::BrokenPipe));
     };
-    let complaints = Arc::new(Mutex::new(Heard::new(Keep::Tail(KEPT_STDERR))));
-    let (draining, drained) = watch::channel(());
-    tasks.spawn(drain(stderr, Arc::clone(&complaints), draining, tasks.clone()));
     let process = Process {
         child,
         group,
-        complaints,
-        drained,
-        sampler: Sampler::new(config),
+        complaints: Complaints::read(stderr, Sampler::new(config), tasks),
     };
     let streams = Stdio {
         stdin: Arc::new(tokio::sync::Mutex::new(stdin)),
@@ -94,19 +79,9 @@ impl Process {
 
     /// Ends it, and says how it ended if it did so by itself, with the end of what it complained about.
     pub(super) async fn end(mut self, grace: Duration) -> String {
-        let how = match tokio::time::timeout(LAST_WORDS, self.child.wait()).await {
-            Ok(ended) => How::from(ended).to_string(),
-            Err(_) => "it closed its output".to_owned(),
-        };
+        let how = how_it_ended(&mut self.child).await;
         self.group.end(&mut self.child, grace).await;
-        let _ = tokio::time::timeout(LAST_WORDS, self.drained.changed()).await;
-        let complaints = self.complaints.lock().unwrap_or_else(PoisonError::into_inner);
-        let tail = self.sampler.tail(&complaints);
-        if tail.is_empty() {
-            how
-        } else {
-            format!("{how}: {tail}")
-        }
+        self.complaints.after(how).await
     }
 }
 
@@ -176,24 +151,4 @@ impl Transport<RoleClient> for Stdio {
         }
         Ok(())
     }
-}
-
-/// Reads the complaints as long as there are any, so that a talkative server never blocks on them.
-async fn drain(mut stderr: ChildStderr, kept: Arc<Mutex<Heard>>, draining: watch::Sender<()>, tasks: Tasks) {
-    let read = async {
-        let mut chunk = vec![0; 8 * 1024];
-        while let Ok(count @ 1..) = stderr.read(&mut chunk).await {
-            let heard = chunk.get(..count).unwrap_or_default();
-            kept.lock().unwrap_or_else(PoisonError::into_inner).take(heard);
-        }
-    };
-    let stopped = async {
-        tasks.stopping().await;
-        tokio::time::sleep(LINGER).await;
-    };
-    tokio::select! {
-        () = read => {}
-        () = stopped => {}
-    }
-    drop(draining);
 }

@@ -1,31 +1,22 @@
 //! One process and its streams: the greeting, one question at a time, events. Dropping it kills the process and its group.
 
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use serde::Serialize;
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-use tokio::process::{Child, ChildStderr, ChildStdin, ChildStdout};
-use tokio::sync::watch;
+use tokio::io::AsyncWriteExt as _;
+use tokio::process::{Child, ChildStdin, ChildStdout};
 use tracing::{debug, warn};
 
 use super::MAX_LINE;
 use super::dialect::{Dialect, Question};
 use super::envelope::{self, Incoming};
 
-use crate::child::{Group, Heard, Keep, Lines, NoLine, Sampler, Spawned, spawn};
+use crate::child::{Complaints, Group, Lines, NoLine, Sampler, Spawned, how_it_ended, spawn};
 use crate::config::child::ChildConfig;
 use crate::gate::Json;
 use crate::hook::HookError;
 use crate::hook::event::Event;
 use crate::lifecycle::Tasks;
-
-/// What is kept of standard error: the end.
-const KEPT_STDERR: usize = 4 * 1024;
-/// How long a pipe is still read after the server was asked to stop.
-const LINGER: Duration = Duration::from_secs(8);
-/// How long the end of a process that closed its output is waited for.
-const LAST_WORDS: Duration = Duration::from_millis(200);
 
 /// See the module.
 pub(super) struct Connection {
@@ -33,9 +24,7 @@ pub(super) struct Connection {
     group: Group,
     stdin: ChildStdin,
     lines: Lines<ChildStdout>,
-    complaints: Arc<Mutex<Heard>>,
-    /// Closed when the complaints were read to their end.
-    drained: watch::Receiver<()>,
+    complaints: Complaints,
     sampler: Sampler,
     dialect: Dialect,
     last_id: u64,
@@ -80,16 +69,12 @@ impl Connection {
         let (Some(stdin), Some(stdout), Some(stderr)) = (stdin, stdout, stderr) else {
             return Err(HookError::Rule("its streams could not be had"));
         };
-        let complaints = Arc::new(Mutex::new(Heard::new(Keep::Tail(KEPT_STDERR))));
-        let (draining, drained) = watch::channel(());
-        tasks.spawn(drain(stderr, Arc::clone(&complaints), draining, tasks.clone()));
         let mut connection = Self {
             child: process,
             group,
             stdin,
             lines: Lines::new(stdout, MAX_LINE),
-            complaints,
-            drained,
+            complaints: Complaints::read(stderr, Sampler::new(child), tasks),
             sampler: Sampler::new(child),
             dialect: Dialect::Code,
             last_id: 0,
@@ -223,21 +208,8 @@ impl Connection {
 
     /// How the process ended, with the end of what it complained about.
     async fn last_words(&mut self) -> HookError {
-        let how = match tokio::time::timeout(LAST_WORDS, self.child.wait()).await {
-            Ok(ended) => crate::child::How::from(ended).to_string(),
-            Err(_) => "it closed its output".to_owned(),
-        };
-        // A process that ended said its last words before; a child of it may hold the pipe for longer.
-        let _ = tokio::time::timeout(LAST_WORDS, self.drained.changed()).await;
-        let tail = {
-            let complaints = self.complaints.lock().unwrap_or_else(PoisonError::into_inner);
-            self.sampler.tail(&complaints)
-        };
-        HookError::Ended(if tail.is_empty() {
-            how
-        } else {
-            format!("{how}: {tail}")
-        })
+        let how = how_it_ended(&mut self.child).await;
+        HookError::Ended(self.complaints.after(how).await)
     }
 }
 
@@ -264,25 +236,4 @@ fn spelled(id: Option<u64>, method: &str, params: &impl Serialize) -> Result<Str
         .map_err(|_| HookError::Rule("the question cannot be spelled as JSON"))?;
     line.push('\n');
     Ok(line)
-}
-
-/// Reads the complaints as long as there are any, so that a talkative hook never blocks on them. A server that stops lets its
-/// runs end first; a stray process that holds the pipe must not hold the server.
-async fn drain(mut stderr: ChildStderr, kept: Arc<Mutex<Heard>>, draining: watch::Sender<()>, tasks: Tasks) {
-    let read = async {
-        let mut chunk = vec![0; 8 * 1024];
-        while let Ok(count @ 1..) = stderr.read(&mut chunk).await {
-            let heard = chunk.get(..count).unwrap_or_default();
-            kept.lock().unwrap_or_else(PoisonError::into_inner).take(heard);
-        }
-    };
-    let stopped = async {
-        tasks.stopping().await;
-        tokio::time::sleep(LINGER).await;
-    };
-    tokio::select! {
-        () = read => {}
-        () = stopped => {}
-    }
-    drop(draining);
 }
