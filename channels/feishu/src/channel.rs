@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use gatepost_channel::{
-    AppKey, Card, Channel, Click, Connection, Failure, Health, HttpAnswer, Inbound, MessageRef, Pace,
-    PostKey, Posted, RawRequest, Refusal, Reply, UtcMillis, Verifier, Webhook,
+    AppKey, Card, Channel, Click, Connection, Failure, Finding, Health, HttpAnswer, Inbound, MessageRef,
+    Needs, Pace, PostKey, Posted, RawRequest, Refusal, Reply, UtcMillis, Verifier, Webhook,
 };
 
 use crate::KIND;
@@ -14,6 +14,7 @@ use crate::card::lay_out;
 use crate::client::FeishuApp;
 use crate::config::{ConfigError, FeishuConfig, Mode, is_id};
 use crate::connection::FeishuConnection;
+use crate::exam::{self, Way};
 use crate::verify::{CallbackVerifier, Document};
 use crate::{callback, check, post};
 
@@ -114,6 +115,14 @@ impl Channel for FeishuChannel {
             Inlet::Webhook(_) => health,
             Inlet::Connection(connection) => connection.check(health).await,
         }
+    }
+
+    async fn examine(&self, needs: &Needs) -> Vec<Finding> {
+        let way = match self.inlet {
+            Inlet::Webhook(_) => Way::Webhook,
+            Inlet::Connection(_) => Way::Connection,
+        };
+        exam::examine(&self.app, way, needs).await
     }
 
     /// A group takes five messages a second from all of its bots together: one at once and four a second.

@@ -25,6 +25,7 @@ mod crypto;
 mod document;
 mod elements;
 mod error;
+mod exam;
 mod frame;
 mod legacy;
 mod post;
@@ -46,6 +47,8 @@ mod client_tests;
 mod connection_tests;
 #[cfg(test)]
 mod contract_tests;
+#[cfg(test)]
+mod exam_tests;
 #[cfg(test)]
 mod fake;
 #[cfg(test)]

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::card::Card;
 use crate::connection::Connection;
+use crate::exam::{Finding, Needs};
 use crate::failure::Failure;
 use crate::inbound::{Click, HttpAnswer};
 use crate::text::Inert;
@@ -117,6 +118,11 @@ pub trait Channel: Send + Sync {
 
     /// Asks the platform whether this channel works.
     async fn check(&self) -> Health;
+
+    /// Looks closely at what [`Channel::check`] does not see: scopes, callbacks, versions. Posts and changes nothing.
+    async fn examine(&self, _needs: &Needs) -> Vec<Finding> {
+        Vec::new()
+    }
 
     /// How many cards and edits may be sent to the group, as a rate and a burst.
     fn pace(&self) -> Pace;

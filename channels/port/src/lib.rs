@@ -9,7 +9,8 @@
 //! 4. [`connection`]: clicks without a public address, over connections that the adapter opens and the core's intake answers.
 //! 5. [`text`]: how untrusted text becomes [`Inert`].
 //! 6. [`failure`]: what can go wrong when a platform is called, in classes that say what to do next.
-//! 7. `contract` (feature `contract`, for tests): what is asked of every adapter, as checks; in words: `docs/CHANNEL-CONTRACT.md`.
+//! 7. [`exam`]: the close look of `gatepost doctor`.
+//! 8. `contract` (feature `contract`, for tests): what is asked of every adapter, as checks; in words: `docs/CHANNEL-CONTRACT.md`.
 //!
 //! Authority is never decided here: an adapter says who clicked and on what, the core says whether it counts.
 
@@ -19,6 +20,7 @@ pub mod channel;
 pub mod connection;
 #[cfg(feature = "contract")]
 pub mod contract;
+pub mod exam;
 pub mod failure;
 pub mod inbound;
 pub mod secret;
@@ -32,6 +34,7 @@ pub use channel::{
     AppKey, Channel, Health, MessageRef, Pace, PostKey, Posted, PrivateNotice, Reply, ReplyTone, Webhook,
 };
 pub use connection::{Answer, Connection, ConnectionState, ConnectionStatus, Intake, Means, Stop};
+pub use exam::{Finding, FindingState, Needs};
 pub use failure::Failure;
 pub use inbound::{Click, Decision, HttpAnswer, Inbound, PlatformUser};
 pub use secret::{EmptySecret, Secret};

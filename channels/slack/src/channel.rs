@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use gatepost_channel::{
-    AppKey, Card, Channel, Click, Connection, Failure, Health, HttpAnswer, Inbound, Means, MessageRef, Pace,
-    PostKey, Posted, PrivateNotice, RawRequest, Refusal, Reply, UtcMillis, Verifier, Webhook,
+    AppKey, Card, Channel, Click, Connection, Failure, Finding, Health, HttpAnswer, Inbound, Means,
+    MessageRef, Needs, Pace, PostKey, Posted, PrivateNotice, RawRequest, Refusal, Reply, UtcMillis, Verifier,
+    Webhook,
 };
 use sha2::{Digest, Sha256};
 
@@ -15,7 +16,7 @@ use crate::client::Api;
 use crate::config::{ConfigError, Mode, SlackConfig};
 use crate::connection::SlackConnection;
 use crate::verify::SlackVerifier;
-use crate::{card, check, post};
+use crate::{card, check, exam, post};
 
 /// The kind as the configuration spells it.
 const KIND: &str = "slack";
@@ -23,6 +24,8 @@ const KIND: &str = "slack";
 /// One Slack app: its token, its secrets, its connection to the Web API.
 pub struct SlackApp {
     key: AppKey,
+    /// The configured `app_id`.
+    api_app_id: Option<String>,
     pub(crate) api: Api,
     inlet: Inlet,
 }
@@ -56,6 +59,7 @@ impl SlackApp {
         };
         Ok(Arc::new(Self {
             api: Api::new(&config.base_url, &config.bot_token, http)?,
+            api_app_id: config.app_id.clone(),
             inlet,
             key,
         }))
@@ -145,6 +149,12 @@ impl Channel for SlackChannel {
             Inlet::Webhook(_) => health,
             Inlet::Socket(connection) => connection.check(health).await,
         }
+    }
+
+    async fn examine(&self, needs: &Needs) -> Vec<Finding> {
+        let app = self.app.api_app_id.as_deref();
+        let webhook = matches!(self.app.inlet, Inlet::Webhook(_));
+        exam::examine(&self.app.api, app, webhook, needs).await
     }
 
     /// About one message a second and channel, with short bursts tolerated (Slack, rate limits of `chat.postMessage`).

@@ -2,6 +2,7 @@
 
 mod bad_config;
 mod demo;
+mod doctor;
 mod serve;
 mod usage;
 

@@ -57,6 +57,8 @@ pub(super) fn read(method: &Method, uri: &Uri, headers: &HeaderMap, body: &Bytes
         ("GET", ["im", "v1", "chats", _]) => Api::Chat,
         ("GET", ["im", "v1", "chats", _, "members"]) => Api::Members,
         ("POST", ["contact", "v3", "users", "batch_get_id"]) => Api::BatchGetId,
+        ("GET", ["application", "v6", "scopes"]) => Api::Scopes,
+        ("GET", ["application", "v6", "applications", APP]) => Api::Application,
         _ => Api::Unknown,
     };
     let bearer = headers.get("authorization").and_then(|value| value.to_str().ok());
@@ -136,6 +138,11 @@ fn carry_out(world: &mut World, call: &Call, uri: &Uri, size: usize, now_ms: i64
         Api::Patch => patch(world, call, id, size, now_ms),
         Api::CardUpdate => card_update(world, &call.body, now_ms),
         Api::Ephemeral => ephemeral(world, &call.body, size),
+        Api::Scopes => Ok(done(&json!({"scopes": [
+            {"scope_name": "im:message:send_as_bot", "grant_status": 1, "scope_type": "tenant"},
+            {"scope_name": "im:chat:readonly", "grant_status": 1, "scope_type": "tenant"},
+        ]}))),
+        Api::Application => Ok(done(&json!({"app": world.app}))),
         Api::BotInfo => Ok(json!({"code": 0, "msg": "ok", "bot": {
             "activate_status": 2, "app_name": "Gatepost", "avatar_url": "", "ip_white_list": [],
             "open_id": "ou_fake_bot",

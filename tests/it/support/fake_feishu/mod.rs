@@ -62,6 +62,10 @@ pub enum Api {
     Members,
     /// `POST contact/v3/users/batch_get_id`
     BatchGetId,
+    /// `GET application/v6/scopes`
+    Scopes,
+    /// `GET application/v6/applications/{id}`
+    Application,
     /// Anything else: 404.
     Unknown,
 }
@@ -147,6 +151,11 @@ impl FakeFeishu {
     /// A person of the tenant who is in every group.
     pub fn add_person(&self, person: Person) {
         self.world(|world| world.people.insert(person.open_id.clone(), person));
+    }
+
+    /// Changes the app's own record, as in the developer console.
+    pub fn change_app(&self, change: impl FnOnce(&mut Value)) {
+        self.world(|world| change(&mut world.app));
     }
 
     /// All tokens issued so far stop working: 99991663.

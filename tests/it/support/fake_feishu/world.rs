@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::super::limiter::Limiter;
 use super::{CHAT, Call};
@@ -148,6 +148,8 @@ pub(super) struct World {
     pub locks: bool,
     pub rate_limited: bool,
     pub limiter: Limiter,
+    /// The app's own record, as `application/v6/applications/{id}` shows it.
+    pub app: Value,
     counter: u32,
 }
 
@@ -166,6 +168,12 @@ impl World {
             locks: true,
             rate_limited: true,
             limiter: Limiter::new(200, 5),
+            app: json!({
+                "app_id": super::APP,
+                "online_version_id": "oav_1",
+                "unaudit_version_id": "",
+                "callback_info": {"callback_type": "webhook", "subscribed_callbacks": ["card.action.trigger"]},
+            }),
             counter: 0,
         }
     }

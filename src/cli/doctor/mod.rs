@@ -1,4 +1,5 @@
-//! `gatepost doctor`: would it work now? Asks every platform, starts every MCP server, looks at the database, the server's key and the clock.
+//! `gatepost doctor`: would it work now? Asks every platform, follows the public address, compares clocks, starts every MCP
+//! server, looks at the database and the server's key.
 //!
 //! It posts nothing and makes no key. A SQLite file of an older version is brought up to date, as by every command that opens it.
 
@@ -6,7 +7,6 @@ use std::path::Path;
 use std::sync::Arc;
 
 use futures_util::future::join_all;
-use serde::Serialize;
 use serde_json::json;
 
 use super::config::load;
@@ -23,28 +23,14 @@ use crate::mcp::{Health, Limits, Server};
 use crate::storage::open::shown;
 use crate::storage::{OpenError, Settings, open};
 
+mod channel;
+mod finding;
+mod outside;
+
+use finding::Finding;
+
 /// The machine's clock cannot be right when it shows less: the first day of 2026, in milliseconds.
 const EARLIEST: UtcMillis = UtcMillis(1_767_225_600_000);
-
-/// One thing that was looked at.
-#[derive(Debug, Serialize)]
-struct Finding {
-    name: String,
-    healthy: bool,
-    detail: String,
-}
-
-impl Finding {
-    fn new(name: impl Into<String>, looked: Result<String, String>) -> Self {
-        let healthy = looked.is_ok();
-        let (Ok(detail) | Err(detail)) = looked;
-        Self {
-            name: name.into(),
-            healthy,
-            detail,
-        }
-    }
-}
 
 /// Looks at everything, tells, and stops when something is ill.
 pub async fn run(args: &ConfigArgs, as_json: bool) -> Done {
@@ -55,13 +41,20 @@ pub async fn run(args: &ConfigArgs, as_json: bool) -> Done {
         Finding::new("server key", key(&config.server.key)),
         Finding::new("database", database(&config, &clock).await),
     ];
-    found.extend(ask_channels(&config, &clock).await);
-    found.extend(ask_servers(&config).await);
-    let healthy = found.iter().all(|finding| finding.healthy);
+    match channels::http_client() {
+        Ok(http) => {
+            found.extend(outside::clocks(&config, &http, &*clock).await);
+            found.extend(outside::public_url(&config, &http).await);
+            found.extend(channel::ask(&config, &http, &clock).await);
+            found.extend(ask_servers(&config, &http).await);
+        }
+        Err(error) => found.push(Finding::new("network", Err(error.without_url().to_string()))),
+    }
+    let healthy = found.iter().all(Finding::healthy);
     if as_json {
         print::json(&json!({"healthy": healthy, "checks": found}));
     } else {
-        let rows: Vec<_> = found.iter().map(row).collect();
+        let rows: Vec<_> = found.iter().map(Finding::row).collect();
         table(
             &[
                 Column::Fixed("CHECK"),
@@ -72,15 +65,6 @@ pub async fn run(args: &ConfigArgs, as_json: bool) -> Done {
         );
     }
     if healthy { Ok(()) } else { Err(Stop::Told) }
-}
-
-fn row(finding: &Finding) -> Vec<String> {
-    let state = if finding.healthy { "ok" } else { "ILL" };
-    vec![
-        print::foreign(&finding.name),
-        state.to_owned(),
-        print::foreign(&finding.detail),
-    ]
 }
 
 fn time(clock: &dyn Clock) -> Result<String, String> {
@@ -153,11 +137,7 @@ fn file_of(url: &str) -> Option<&Path> {
 }
 
 /// Starts or reaches every MCP server once, and says what it offers.
-async fn ask_servers(config: &Config) -> Vec<Finding> {
-    let http = match channels::http_client() {
-        Ok(http) => http,
-        Err(error) => return vec![Finding::new("mcp servers", Err(error.without_url().to_string()))],
-    };
+async fn ask_servers(config: &Config, http: &reqwest::Client) -> Vec<Finding> {
     let tasks = Tasks::new();
     let asked = config.agent.tools.iter().filter_map(|tool| match tool {
         ToolConfig::Mcp(server) => Some(Server::new(server.clone(), http.clone(), Limits::default())),
@@ -190,25 +170,4 @@ async fn ask_servers(config: &Config) -> Vec<Finding> {
     tasks.ask_to_stop();
     tasks.drain(crate::app::PATIENCE).await;
     found
-}
-
-async fn ask_channels(config: &Config, clock: &Arc<dyn Clock>) -> Vec<Finding> {
-    let http = match channels::http_client() {
-        Ok(http) => http,
-        Err(error) => return vec![Finding::new("channels", Err(error.without_url().to_string()))],
-    };
-    let registry = match channels::build(&config.channels, &http, clock) {
-        Ok(registry) => registry,
-        Err(error) => return vec![Finding::new("channels", Err(error.to_string()))],
-    };
-    let asked = registry.all().map(|listed| async move {
-        let health = listed.channel.check().await;
-        let looked = if health.healthy {
-            Ok(health.detail)
-        } else {
-            Err(health.detail)
-        };
-        Finding::new(format!("channel {}", listed.name), looked)
-    });
-    join_all(asked).await
 }
