@@ -175,6 +175,24 @@ impl ChannelConfig {
         }
     }
 
+    /// Where its platform is called; nothing where there is no platform.
+    pub fn base_url(&self) -> Option<&Url> {
+        match &self.platform {
+            Platform::Feishu(feishu) => Some(&feishu.base_url),
+            Platform::Slack(slack) => Some(&slack.base_url),
+            Platform::Local => None,
+        }
+    }
+
+    /// Whether its platform calls us, so that we need an address which it can reach.
+    pub fn is_called(&self) -> bool {
+        match &self.platform {
+            Platform::Feishu(feishu) => matches!(feishu.mode, FeishuMode::Webhook { .. }),
+            Platform::Slack(slack) => matches!(slack.mode, SlackMode::Webhook { .. }),
+            Platform::Local => false,
+        }
+    }
+
     fn decode(reader: &Reader<'_>) -> Option<Self> {
         let before = reader.context().count();
         let mut map = reader.map()?;

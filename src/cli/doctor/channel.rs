@@ -9,7 +9,7 @@ use super::finding::{Finding, State};
 use crate::app::channels;
 use crate::clock::Clock;
 use crate::config::address::is_loopback;
-use crate::config::{ChannelConfig, Config, FeishuMode, Platform, SlackMode};
+use crate::config::{ChannelConfig, Config};
 
 /// Asks every channel.
 pub(super) async fn ask(config: &Config, http: &reqwest::Client, clock: &Arc<dyn Clock>) -> Vec<Finding> {
@@ -49,11 +49,7 @@ fn needs(config: &Config, channel: &ChannelConfig) -> Needs {
 
 /// The address that the platform must call; nothing where it calls none, or none is known.
 pub(super) fn callback(config: &Config, channel: &ChannelConfig) -> Option<String> {
-    let base = match &channel.platform {
-        Platform::Slack(slack) if matches!(slack.mode, SlackMode::Webhook { .. }) => &slack.base_url,
-        Platform::Feishu(feishu) if matches!(feishu.mode, FeishuMode::Webhook { .. }) => &feishu.base_url,
-        Platform::Slack(_) | Platform::Feishu(_) | Platform::Local => return None,
-    };
+    let base = channel.base_url().filter(|_| channel.is_called())?;
     let path = format!("/api/channels/{}/callback", channel.name);
     match &config.server.public_url {
         Some(url) => Some(url.join(&path)),
