@@ -13,7 +13,7 @@ use super::finding::{Finding, State};
 use crate::cli::print;
 use crate::clock::{Clock, UtcMillis};
 use crate::config::address::is_loopback;
-use crate::config::{Config, Platform};
+use crate::config::{ChannelConfig, Config};
 
 /// Platforms refuse, and we refuse, what was signed further away than this (both platforms' request verification).
 const REFUSED_BEYOND: u64 = 300;
@@ -25,12 +25,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 /// Compares this machine's clock with each platform's, as the `Date` of any answer shows it (RFC 9110, section 6.6.1).
 pub(super) async fn clocks(config: &Config, http: &reqwest::Client, clock: &dyn Clock) -> Vec<Finding> {
     let mut platforms = BTreeMap::new();
-    for channel in &config.channels {
-        let base = match &channel.platform {
-            Platform::Slack(slack) => &slack.base_url,
-            Platform::Feishu(feishu) => &feishu.base_url,
-            Platform::Local => continue,
-        };
+    for base in config.channels.iter().filter_map(ChannelConfig::base_url) {
         platforms
             .entry(base.origin().ascii_serialization())
             .or_insert(base);
@@ -82,11 +77,11 @@ pub(super) async fn public_url(config: &Config, http: &reqwest::Client) -> Optio
         .channels
         .iter()
         .find_map(|channel| callback(config, channel));
-    let public_platform = config.channels.iter().any(|channel| match &channel.platform {
-        Platform::Slack(slack) => !is_loopback(&slack.base_url),
-        Platform::Feishu(feishu) => !is_loopback(&feishu.base_url),
-        Platform::Local => false,
-    });
+    let public_platform = config
+        .channels
+        .iter()
+        .filter_map(ChannelConfig::base_url)
+        .any(|base| !is_loopback(base));
     if callback.is_some()
         && public_platform
         && Url::parse(&url.to_string()).is_ok_and(|url| is_loopback(&url))
@@ -153,7 +148,7 @@ mod tests {
 
     #[test]
     fn a_clock_is_ill_beyond_the_window_of_signatures() {
-        let base = Url::parse("https://slack.com/api").unwrap();
+        let base = Url::parse("https://chat.example.com/api").unwrap();
         let here = UtcMillis(1_795_953_600_000);
         for (seconds, state, told) in [
             (0, State::Ok, "agrees"),
@@ -166,7 +161,7 @@ mod tests {
             let finding = judge(&base, UtcMillis(here.0 + seconds * 1000), here);
             assert_eq!(finding.state, state, "{seconds}");
             assert!(finding.detail.contains(told), "{}", finding.detail);
-            assert_eq!(finding.name, "clock at slack.com");
+            assert_eq!(finding.name, "clock at chat.example.com");
         }
     }
 
