@@ -36,6 +36,8 @@ mod loopback;
 mod news;
 #[path = "../tests/it/support/platform_request.rs"]
 mod platform_request;
+#[path = "../tests/it/support/sockets.rs"]
+mod sockets;
 #[path = "../tests/it/support/temp_dir.rs"]
 mod temp_dir;
 

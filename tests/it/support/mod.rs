@@ -1,7 +1,7 @@
 //! What the integration tests stand on: fake platforms, a scripted model, a counting tool, the real program.
 //!
 //! Read in this order: [`loopback`] serves, [`clock`] tells the time of the fakes, [`fault`] breaks them on demand,
-//! [`platform_request`] is a callback as a platform sends it; then one module per fake, [`program`] and [`pg`];
+//! [`sockets`] and [`tls`] are other ways in, [`platform_request`] is a callback as a platform sends it; then one module per fake, [`program`] and [`pg`];
 //! [`people`] and [`world`] put them together for the stories, [`mortal`] for those in which the program is killed, on
 //! [`rows`] that outlive it.
 
@@ -20,5 +20,7 @@ pub mod pg;
 pub mod platform_request;
 pub mod program;
 pub mod rows;
+pub mod sockets;
 pub mod temp_dir;
+pub mod tls;
 pub mod world;

@@ -278,6 +278,11 @@ impl Click<'_> {
         self
     }
 
+    /// What the callback says, as a frame of the long connection carries it: in clear.
+    pub fn into_document(self) -> Value {
+        self.callback.document
+    }
+
     /// The exact request; keep it to replay it.
     pub fn request(&self) -> PlatformRequest {
         self.callback.request()

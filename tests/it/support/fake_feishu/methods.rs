@@ -43,7 +43,7 @@ pub(super) fn read(method: &Method, uri: &Uri, headers: &HeaderMap, body: &Bytes
     let path = uri
         .path()
         .strip_prefix("/open-apis/")
-        .unwrap_or_default()
+        .unwrap_or_else(|| uri.path().trim_start_matches('/'))
         .to_owned();
     let parts: Vec<&str> = path.split('/').collect();
     let api = match (method.as_str(), parts.as_slice()) {
@@ -57,6 +57,7 @@ pub(super) fn read(method: &Method, uri: &Uri, headers: &HeaderMap, body: &Bytes
         ("GET", ["im", "v1", "chats", _]) => Api::Chat,
         ("GET", ["im", "v1", "chats", _, "members"]) => Api::Members,
         ("POST", ["contact", "v3", "users", "batch_get_id"]) => Api::BatchGetId,
+        ("POST", ["callback", "ws", "endpoint"]) => Api::Endpoint,
         ("GET", ["application", "v6", "scopes"]) => Api::Scopes,
         ("GET", ["application", "v6", "applications", APP]) => Api::Application,
         _ => Api::Unknown,
@@ -97,7 +98,8 @@ pub(super) fn answer(world: &mut World, call: &Call, uri: &Uri, size: usize, now
 }
 
 fn authorise(world: &World, call: &Call, now_ms: i64) -> Result<(), Failure> {
-    if call.api == Api::Token {
+    // Both prove the app by its secret.
+    if matches!(call.api, Api::Token | Api::Endpoint) {
         return Ok(());
     }
     let Some(given) = &call.token else {
@@ -138,6 +140,7 @@ fn carry_out(world: &mut World, call: &Call, uri: &Uri, size: usize, now_ms: i64
         Api::Patch => patch(world, call, id, size, now_ms),
         Api::CardUpdate => card_update(world, &call.body, now_ms),
         Api::Ephemeral => ephemeral(world, &call.body, size),
+        Api::Endpoint => endpoint(world, &call.body),
         Api::Scopes => Ok(done(&json!({"scopes": [
             {"scope_name": "im:message:send_as_bot", "grant_status": 1, "scope_type": "tenant"},
             {"scope_name": "im:chat:readonly", "grant_status": 1, "scope_type": "tenant"},
@@ -386,4 +389,18 @@ fn ephemeral(world: &mut World, body: &Value, size: usize) -> Outcome {
     world.ephemerals.push((chat, person, body["card"].clone()));
     let message_id = world.id("om_");
     Ok(done(&json!({"message_id": message_id})))
+}
+
+fn endpoint(world: &mut World, body: &Value) -> Outcome {
+    if body["AppID"] != APP || body["AppSecret"] != APP_SECRET {
+        return Err(Failure::new(1_000_040_344, "no credential"));
+    }
+    let Some(address) = world.socket_address.clone() else {
+        return Err(Failure::new(1_000_040_343, "internal"));
+    };
+    let ticket = world.id("ticket-");
+    Ok(done(&json!({
+        "URL": format!("{address}&ticket={ticket}"),
+        "ClientConfig": {"ReconnectCount": -1, "ReconnectInterval": 1, "ReconnectNonce": 0, "PingInterval": 120},
+    })))
 }

@@ -6,6 +6,7 @@ mod card;
 mod click;
 mod markdown;
 mod methods;
+pub mod socket;
 mod world;
 
 use std::sync::{Arc, Mutex};
@@ -66,6 +67,8 @@ pub enum Api {
     Scopes,
     /// `GET application/v6/applications/{id}`
     Application,
+    /// `POST /callback/ws/endpoint`
+    Endpoint,
     /// Anything else: 404.
     Unknown,
 }

@@ -150,6 +150,8 @@ pub(super) struct World {
     pub limiter: Limiter,
     /// The app's own record, as `application/v6/applications/{id}` shows it.
     pub app: Value,
+    /// Where the long connection is opened; nothing while the console does not offer it.
+    pub socket_address: Option<String>,
     counter: u32,
 }
 
@@ -174,6 +176,7 @@ impl World {
                 "unaudit_version_id": "",
                 "callback_info": {"callback_type": "webhook", "subscribed_callbacks": ["card.action.trigger"]},
             }),
+            socket_address: None,
             counter: 0,
         }
     }

@@ -182,6 +182,11 @@ impl Signed {
         self
     }
 
+    /// What the request says, as an envelope of Socket Mode carries it.
+    pub fn into_document(self) -> Value {
+        self.document
+    }
+
     /// The exact request; keep it to replay it.
     pub fn request(&self) -> PlatformRequest {
         let body = match self.carriage {

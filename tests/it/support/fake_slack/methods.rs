@@ -6,9 +6,10 @@ use axum::response::Response;
 use serde_json::{Map, Value, json};
 
 use super::block_kit::{self, Refusal};
+use super::socket::APP_TOKEN;
 use super::view;
 use super::world::{Message, Revision, World};
-use super::{BOT_TOKEN, CHANNEL, Call, TEAM};
+use super::{APP, BOT_TOKEN, CHANNEL, Call, TEAM};
 
 /// Arguments that a form carries as JSON text.
 const JSON_ARGUMENTS: [&str; 4] = ["blocks", "metadata", "attachments", "view"];
@@ -99,6 +100,13 @@ fn authorise(world: &World, call: &Call, headers: &HeaderMap) -> Result<(), Fail
         .or(call.args["token"].as_str());
     match token {
         None => return Err("not_authed".into()),
+        Some(token) if call.method == "apps.connections.open" => {
+            return if token == APP_TOKEN {
+                Ok(())
+            } else {
+                Err("not_allowed_token_type".into())
+            };
+        }
         Some(token) if token != BOT_TOKEN => return Err("invalid_auth".into()),
         Some(_) => {}
     }
@@ -129,6 +137,10 @@ fn carry_out(world: &mut World, call: &Call, now_ms: i64) -> Outcome {
             "url": "https://gatepost-test.slack.com/", "team": "Gatepost test", "user": "gatepost",
             "team_id": TEAM, "user_id": "U0GATEBOT", "bot_id": "B0GATEBOT", "is_enterprise_install": false,
         })),
+        "apps.connections.open" => {
+            let address = world.socket_address.clone().ok_or("missing_args")?;
+            Ok(json!({"url": format!("{address}?ticket={}&app_id={APP}", world.next())}))
+        }
         "chat.postMessage" => post_message(world, args, now_ms),
         "chat.update" => update(world, args),
         "chat.postEphemeral" => post_ephemeral(world, args, now_ms),

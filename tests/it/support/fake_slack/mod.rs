@@ -5,6 +5,7 @@
 mod block_kit;
 mod click;
 mod methods;
+pub mod socket;
 mod view;
 mod world;
 

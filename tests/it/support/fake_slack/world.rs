@@ -189,6 +189,8 @@ pub(super) struct World {
     pub scopes: Vec<String>,
     pub rate_limited: bool,
     pub limiter: Limiter,
+    /// Where Socket Mode is opened; nothing while it is off.
+    pub socket_address: Option<String>,
     counter: u32,
 }
 
@@ -215,6 +217,7 @@ impl World {
             scopes: scopes.map(str::to_owned).to_vec(),
             rate_limited: true,
             limiter: Limiter::new(1000, 5),
+            socket_address: None,
             counter: 0,
         }
     }

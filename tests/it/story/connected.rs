@@ -1,0 +1,253 @@
+//! No public address: clicks come in over connections that the server opens, through the whole server, in the clear and
+//! over TLS.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use crate::support::fake_feishu::{self, FakeFeishu, Person};
+use crate::support::fake_slack::{self, FakeSlack, User};
+use crate::support::people::DANA;
+use crate::support::program::{Place, Program};
+use crate::support::sockets::Sockets;
+use crate::support::tls::Authority;
+use crate::support::world::{SOON, secret_of};
+
+/// Both platforms with their sockets.
+struct Platforms {
+    slack: FakeSlack,
+    slack_sockets: Sockets,
+    feishu: FakeFeishu,
+    feishu_sockets: Sockets,
+}
+
+impl Platforms {
+    async fn start() -> Self {
+        let platforms = Self {
+            slack: FakeSlack::start().await,
+            slack_sockets: Sockets::start(fake_slack::socket::MANNERS).await,
+            feishu: FakeFeishu::start().await,
+            feishu_sockets: Sockets::start(fake_feishu::socket::MANNERS).await,
+        };
+        platforms.slack.add_user(User::new(DANA.slack, DANA.email));
+        platforms.feishu.add_person(Person::new(DANA.feishu, DANA.email));
+        let slack = format!("ws://{}/link/", platforms.slack_sockets.address);
+        let feishu = format!("ws://{}/ws", platforms.feishu_sockets.address);
+        platforms.open_at(&slack, &feishu);
+        platforms
+    }
+
+    fn open_at(&self, slack: &str, feishu: &str) {
+        self.slack.open_sockets_at(slack);
+        self.feishu.open_sockets_at(feishu);
+    }
+
+    /// Waits until the server holds its connections.
+    async fn connected(&self) {
+        until("the connections", || {
+            self.slack_sockets.count() >= 2 && self.feishu_sockets.count() >= 1
+        })
+        .await;
+    }
+}
+
+/// The configuration of a server with a connection to each platform.
+fn config(place: &Place, slack: &str, feishu: &str) -> String {
+    let (agent, audit) = (secret_of("build-agent"), secret_of("audit"));
+    format!(
+            "server: {{listen: '{}'}}
+storage: {{url: 'sqlite://gatepost.db'}}
+auth:
+  tokens: [{{name: build-agent, secret: {agent}, role: agent}}, {{name: audit, secret: {audit}, role: auditor}}]
+operators:
+  - {{id: dana, name: Dana Kim, roles: [finance], identities: {{slack: {}, feishu: {}}}}}
+channels:
+  - {{name: ops-slack, kind: slack, mode: socket, base_url: '{slack}', bot_token: {}, app_token: {}, app_id: {}, channel: {}}}
+  - {{name: finance-feishu, kind: feishu, mode: long_connection, base_url: '{feishu}', app_id: {}, app_secret: {}, chat_id: {}}}
+policy:
+  confirm: {{channels: [ops-slack, finance-feishu], approvers: {{roles: [finance]}}, timeout: 2h}}
+",
+            place.listen(),
+            DANA.slack,
+            DANA.feishu,
+            fake_slack::BOT_TOKEN,
+            fake_slack::socket::APP_TOKEN,
+            fake_slack::APP,
+            fake_slack::CHANNEL,
+            fake_feishu::APP,
+            fake_feishu::APP_SECRET,
+            fake_feishu::CHAT,
+        )
+}
+
+/// Looks again and again until it is so.
+async fn until(what: &str, so: impl Fn() -> bool) {
+    let search = async {
+        while !so() {
+            // Polling is all there is: the program on the other side says nothing.
+            tokio::time::sleep(Duration::from_millis(15)).await;
+        }
+    };
+    let found = tokio::time::timeout(SOON, search).await;
+    found.unwrap_or_else(|_| panic!("{what}: not within {SOON:?}"));
+}
+
+/// Asks, decides by a press on Slack and then on Feishu, and looks at what became of it.
+async fn decide_on_both(platforms: &Platforms, program: &Program) {
+    let agent = program.place.api(&secret_of("build-agent"));
+    let ask = async |call: &str| {
+        let question =
+            json!({"tool_name": "pay", "tool_args": {"amount": 1}, "session_id": "s", "tool_call_id": call});
+        let (_, asked) = agent.post("/api/confirmations", &question).await;
+        asked["confirmation_id"]
+            .as_str()
+            .unwrap_or_else(|| panic!("{asked}"))
+            .to_owned()
+    };
+    let status = async |id: &str| {
+        let (_, shown) = agent.get(&format!("/api/confirmations/{id}?wait=15")).await;
+        shown["status"].as_str().expect("a status").to_owned()
+    };
+
+    let first = ask("1").await;
+    let card = platforms
+        .slack
+        .wait_for_message(
+            fake_slack::CHANNEL,
+            |message| message.current().visible_text().contains(&first),
+            SOON,
+        )
+        .await;
+    let press = platforms.slack.click(&card, "approve", DANA.slack);
+    let acknowledged = platforms.slack.deliver(&platforms.slack_sockets, press).await;
+    assert_eq!(
+        acknowledged.as_object().map(serde_json::Map::len),
+        Some(1),
+        "an empty acknowledgement"
+    );
+    assert_eq!(status(&first).await, "approved");
+
+    let second = ask("2").await;
+    let card = platforms
+        .feishu
+        .wait_for_message(
+            fake_feishu::CHAT,
+            |message| message.visible_text().contains(&second),
+            SOON,
+        )
+        .await;
+    let press = platforms.feishu.click(&card, "reject", DANA.feishu);
+    let answer = platforms.feishu.deliver(&platforms.feishu_sockets, press).await;
+    assert!(
+        answer["toast"]["content"].is_string() && answer["card"]["data"].is_object(),
+        "{answer}"
+    );
+    assert_eq!(status(&second).await, "rejected");
+}
+
+#[tokio::test]
+async fn clicks_decide_over_connections_and_over_new_ones_after_a_loss() {
+    let platforms = Platforms::start().await;
+    let place = Place::new();
+    let config = config(&place, &platforms.slack.base_url, &platforms.feishu.base_url);
+    let program = Program::start(place.clone(), &config, &[]).await;
+    platforms.connected().await;
+    decide_on_both(&platforms, &program).await;
+
+    // A channel with a connection has no callback route: the same press, well signed, is refused.
+    let waiting = place.api(&secret_of("build-agent"));
+    let question = json!({"tool_name": "pay", "tool_args": {"amount": 2}});
+    let (_, asked) = waiting.post("/api/confirmations", &question).await;
+    let id = asked["confirmation_id"].as_str().expect("a request").to_owned();
+    let card = platforms
+        .slack
+        .wait_for_message(
+            fake_slack::CHANNEL,
+            |message| message.current().visible_text().contains(&id),
+            SOON,
+        )
+        .await;
+    let press = platforms.slack.click(&card, "approve", DANA.slack);
+    assert_eq!(press.post(&place.callback_url("ops-slack")).await.status, 401);
+
+    // The platforms drop every socket without a word; the press goes over a new one.
+    platforms.slack_sockets.cut();
+    platforms.feishu_sockets.cut();
+    platforms.connected().await;
+    let press = platforms.slack.click(&card, "approve", DANA.slack);
+    platforms.slack.deliver(&platforms.slack_sockets, press).await;
+    let (_, shown) = waiting.get(&format!("/api/confirmations/{id}?wait=15")).await;
+    assert_eq!(shown["status"], "approved", "{shown}");
+}
+
+#[tokio::test]
+async fn calls_and_connections_hold_over_tls_and_only_with_a_certificate_that_holds() {
+    let platforms = Platforms::start().await;
+    let (trusted, stranger) = (Authority::new(), Authority::new());
+    let address = |url: &str| -> std::net::SocketAddr {
+        let host = url
+            .trim_start_matches("http://")
+            .split('/')
+            .next()
+            .expect("a host");
+        host.parse().expect("an address")
+    };
+    let fronts = [
+        trusted.front(address(&platforms.slack.base_url)).await,
+        trusted.front(address(&platforms.feishu.base_url)).await,
+        trusted.front(platforms.slack_sockets.address).await,
+        trusted.front(platforms.feishu_sockets.address).await,
+    ];
+    let [slack, feishu, slack_sockets, feishu_sockets] = fronts.each_ref().map(|front| front.port);
+    platforms.open_at(
+        &format!("wss://localhost:{slack_sockets}/link/"),
+        &format!("wss://localhost:{feishu_sockets}/ws"),
+    );
+    let urls = (
+        format!("https://localhost:{slack}/api"),
+        format!("https://localhost:{feishu}"),
+    );
+
+    let place = Place::new();
+    let config = config(&place, &urls.0, &urls.1);
+    let authorities = place.write("authorities.pem", &trusted.pem);
+    let authorities = authorities.to_str().expect("a path");
+    let program = Program::start(place, &config, &[("SSL_CERT_FILE", authorities)]).await;
+    platforms.connected().await;
+    decide_on_both(&platforms, &program).await;
+    drop(program);
+
+    // Another authority signed what this program trusts: nothing of a call leaves.
+    let (slack_calls, feishu_calls) = (
+        calls(&platforms),
+        platforms.feishu.messages(fake_feishu::CHAT).len(),
+    );
+    let place = Place::new();
+    let config = config(&place, &urls.0, &urls.1);
+    let authorities = place.write("authorities.pem", &stranger.pem);
+    let authorities = authorities.to_str().expect("a path");
+    let program = Program::start(place, &config, &[("SSL_CERT_FILE", authorities)]).await;
+    let agent = program.place.api(&secret_of("build-agent"));
+    let (_, asked) = agent
+        .post(
+            "/api/confirmations",
+            &json!({"tool_name": "pay", "tool_args": {"amount": 3}}),
+        )
+        .await;
+    assert_eq!(asked["verdict"], "pending", "{asked}");
+    until("a refused post", || {
+        program.output().contains("a card was not posted")
+    })
+    .await;
+    assert_eq!(
+        (
+            calls(&platforms),
+            platforms.feishu.messages(fake_feishu::CHAT).len()
+        ),
+        (slack_calls, feishu_calls)
+    );
+}
+
+fn calls(platforms: &Platforms) -> usize {
+    platforms.slack.calls("chat.postMessage").len()
+}
