@@ -149,8 +149,8 @@ async fn decide_on_both(platforms: &Platforms, program: &Program) {
 async fn clicks_decide_over_connections_and_over_new_ones_after_a_loss() {
     let platforms = Platforms::start().await;
     let place = Place::new();
-    let config = config(&place, &platforms.slack.base_url, &platforms.feishu.base_url);
-    let program = Program::start(place.clone(), &config, &[]).await;
+    let text = config(&place, &platforms.slack.base_url, &platforms.feishu.base_url);
+    let program = Program::start(place.clone(), &text, &[]).await;
     platforms.connected().await;
     decide_on_both(&platforms, &program).await;
 
@@ -209,10 +209,10 @@ async fn calls_and_connections_hold_over_tls_and_only_with_a_certificate_that_ho
     );
 
     let place = Place::new();
-    let config = config(&place, &urls.0, &urls.1);
+    let text = config(&place, &urls.0, &urls.1);
     let authorities = place.write("authorities.pem", &trusted.pem);
     let authorities = authorities.to_str().expect("a path");
-    let program = Program::start(place, &config, &[("SSL_CERT_FILE", authorities)]).await;
+    let program = Program::start(place, &text, &[("SSL_CERT_FILE", authorities)]).await;
     platforms.connected().await;
     decide_on_both(&platforms, &program).await;
     drop(program);
@@ -223,10 +223,10 @@ async fn calls_and_connections_hold_over_tls_and_only_with_a_certificate_that_ho
         platforms.feishu.messages(fake_feishu::CHAT).len(),
     );
     let place = Place::new();
-    let config = config(&place, &urls.0, &urls.1);
+    let text = config(&place, &urls.0, &urls.1);
     let authorities = place.write("authorities.pem", &stranger.pem);
     let authorities = authorities.to_str().expect("a path");
-    let program = Program::start(place, &config, &[("SSL_CERT_FILE", authorities)]).await;
+    let program = Program::start(place, &text, &[("SSL_CERT_FILE", authorities)]).await;
     let agent = program.place.api(&secret_of("build-agent"));
     let (_, asked) = agent
         .post(
