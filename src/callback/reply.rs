@@ -45,7 +45,7 @@ pub fn of(decided: &Decided, decision: Decision) -> Said {
     }
 }
 
-const ALL: [Refusal; 16] = [
+const ALL: [Refusal; 17] = [
     Refusal::NotFound,
     Refusal::UnknownCard,
     Refusal::OtherChannel,
@@ -59,6 +59,7 @@ const ALL: [Refusal; 16] = [
     Refusal::ReasonRequired,
     Refusal::NotThisStage,
     Refusal::GrantNotOffered,
+    Refusal::AlreadyRepresented,
     Refusal::AlreadyVoted,
     Refusal::AlreadySettled,
     Refusal::Expired,
@@ -79,6 +80,7 @@ fn refused(refusal: Refusal, dossier: Option<&Dossier>) -> Said {
         Refusal::ReasonRequired => ("reason_required", ReplyTone::Warning),
         Refusal::GrantNotOffered => ("grant_not_offered", ReplyTone::Warning),
         Refusal::NotThisStage => ("not_this_stage", ReplyTone::Warning),
+        Refusal::AlreadyRepresented => ("already_represented", ReplyTone::Info),
         Refusal::AlreadyVoted => ("already_voted", ReplyTone::Info),
         Refusal::Expired => ("expired", ReplyTone::Warning),
         Refusal::AlreadySettled => match dossier.map(|d| d.confirmation.state.status()) {

@@ -126,17 +126,19 @@ fn decode_confirm(map: &mut MapReader<'_>, cx: &Context<'_>) -> Option<ConfirmSo
 fn decode_approvers(reader: &Reader<'_>) -> Option<Approvers> {
     let mut map = reader.map()?;
     let (roles, operators) = (map.optional("roles"), map.optional("operators"));
-    let nobody = roles.is_none() && operators.is_none();
+    let on_call = map.optional("on_call");
+    let nobody = roles.is_none() && operators.is_none() && on_call.is_none();
     let roles = roles.map(|roles| roles.texts());
     let operators = operators.map(|operators| operators.texts());
+    let on_call = on_call.map(|lists| lists.texts());
     map.finish();
     if nobody {
         reader.complain(
             Complaint::new(
                 ProblemKind::NobodyDecides,
-                "names neither a role nor an operator: nobody could decide",
+                "names no role, no operator and no list of people on call: nobody could decide",
             )
-            .accepted("{roles: [ROLE], operators: [ID]}, at least one of the two")
+            .accepted("{roles: [ROLE], operators: [ID], on_call: [LIST]}, at least one of them")
             .remedy("name who may decide"),
         );
         return None;
@@ -144,6 +146,7 @@ fn decode_approvers(reader: &Reader<'_>) -> Option<Approvers> {
     Some(Approvers {
         roles: roles.unwrap_or(Some(Vec::new()))?,
         operators: operators.unwrap_or(Some(Vec::new()))?,
+        on_call: on_call.unwrap_or(Some(Vec::new()))?,
     })
 }
 

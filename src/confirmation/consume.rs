@@ -155,7 +155,7 @@ fn judge(workspace: &Workspace, request: &Consume) -> Result<Granted, NotGranted
     let backed = match &row.progress.basis {
         None => {
             let votes = workspace.votes(&request.id);
-            stage::all_approve(votes, &row.terms, &row.org, &request.roll)
+            stage::all_approve(votes, row, &request.roll)
         }
         Some(Basis::Grant(id)) => {
             grant::still_stands(workspace, id, row, request.offered.as_ref(), &request.roll)

@@ -3,7 +3,7 @@
 
 use std::sync::Arc;
 
-use gatepost_channel::{Decision, MessageRef};
+use gatepost_channel::{Decision, MessageRef, UtcMillis};
 
 use crate::audit::{Actor, Draft, Opening};
 use crate::delivery::OutboxItem;
@@ -13,7 +13,7 @@ use crate::storage::{ReplayKey, ReplayRow, TokenHash, Touches, Transaction, Work
 use super::grant::{self, Wish};
 use super::roll::Roll;
 use super::settle::{refresh_cards, settle};
-use super::{DeliveryState, Dossier, Permit, Standing, State, Status, Vote, VoteContent, expire, stage};
+use super::{Confirmation, DeliveryState, Dossier, Permit, Standing, State, Status, Vote, VoteContent, expire, stage};
 use crate::gate::decision::says_something;
 use crate::gate::grant::GrantScope;
 
@@ -156,6 +156,8 @@ pub enum Refusal {
     NotThisStage,
     /// The request offers no such grant.
     GrantNotOffered,
+    /// Somebody has approved in the person's place, or for those whom the person stands in for.
+    AlreadyRepresented,
     /// The person's first vote stands.
     AlreadyVoted,
     /// The request was settled before.
@@ -181,6 +183,7 @@ impl Refusal {
             Self::ReasonRequired => "reason_required",
             Self::NotThisStage => "not_this_stage",
             Self::GrantNotOffered => "grant_not_offered",
+            Self::AlreadyRepresented => "already_represented",
             Self::AlreadyVoted => "already_voted",
             Self::AlreadySettled => "already_settled",
             Self::Expired => "expired",
@@ -197,6 +200,13 @@ pub struct Decided {
     pub dossier: Option<Dossier>,
     /// The card that was clicked.
     pub card: Option<DeliveryId>,
+}
+
+/// Who votes, in whose place, and the grant that is asked for.
+struct Allowed {
+    person: OperatorId,
+    acting_for: Option<OperatorId>,
+    wished: Option<GrantScope>,
 }
 
 impl Transaction for Decide {
@@ -320,7 +330,11 @@ impl Decide {
     }
 
     fn vote(&self, workspace: &mut Workspace, id: &ConfirmationId, card: Option<&DeliveryId>) -> Ruling {
-        let (person, wished) = match self.may_vote(workspace, id, card) {
+        let Allowed {
+            person,
+            acting_for,
+            wished,
+        } = match self.may_vote(workspace, id, card) {
             Ok(allowed) => allowed,
             Err(refusal) => {
                 if refusal == Refusal::Expired {
@@ -351,6 +365,9 @@ impl Decide {
         if let Some(name) = stage.name {
             draft = draft.with("stage", name);
         }
+        if let Some(absent) = &acting_for {
+            draft = draft.with("acting_for", absent.as_str());
+        }
         draft.job.clone_from(&job);
         draft.channel = channel.as_ref().map(|channel| channel.0.clone());
         workspace.audit(draft);
@@ -366,13 +383,22 @@ impl Decide {
                 content: VoteContent {
                     stage: stage.at,
                     grant: wished,
+                    acting_for,
                 },
             },
         );
         // Persons count, not clicks; and only those who may still decide.
-        let votes = workspace.votes(id);
-        let approved = || stage::standing(votes, Decision::Approve, &stage, &org, &self.roll) >= stage.quorum;
-        let rejected = || stage::rejections(votes, &terms, &org, &self.roll) >= terms.deny_threshold.max(1);
+        let (votes, row) = (workspace.votes(id), workspace.confirmation(id));
+        let approved = || {
+            row.is_some_and(|row| {
+                stage::standing(votes, Decision::Approve, &stage, row, &self.roll) >= stage.quorum
+            })
+        };
+        let rejected = || {
+            row.is_some_and(|row| {
+                stage::rejections(votes, row, &self.roll) >= row.terms.deny_threshold.max(1)
+            })
+        };
         let end = match self.decision {
             Decision::Approve if approved() && !stage.is_last() => {
                 let mut draft = Draft::new(&org, "stage.passed", Actor::System)
@@ -413,14 +439,15 @@ impl Decide {
         workspace: &Workspace,
         id: &ConfirmationId,
         card: Option<&DeliveryId>,
-    ) -> Result<(OperatorId, Option<GrantScope>), Refusal> {
+    ) -> Result<Allowed, Refusal> {
         let row = workspace.confirmation(id).ok_or(Refusal::NotFound)?;
         let person = match &self.ballot {
             Ballot::Person(person) => person,
             Ballot::Stranger(_) => return Err(Refusal::UnknownOperator),
             Ballot::Foreigner(_) => return Err(Refusal::ForeignTenant),
         };
-        if !self.roll.may_decide(person, &row.org, &row.terms) {
+        let now = workspace.now();
+        if !self.roll.may_decide(person, &row.org, &row.terms, now) {
             return Err(Refusal::NotAuthorised);
         }
         match row.state.status() {
@@ -428,7 +455,7 @@ impl Decide {
             Status::Expired => return Err(Refusal::Expired),
             _ => return Err(Refusal::AlreadySettled),
         }
-        if workspace.now() >= row.expires_at {
+        if now >= row.expires_at {
             return Err(Refusal::Expired);
         }
         if let Target::Card(clicked) = &self.target
@@ -440,13 +467,8 @@ impl Decide {
             return Err(Refusal::AlreadyVoted);
         }
         let stage = stage::current(&row.terms, &row.progress);
-        if !stage.may_answer(&self.roll, person, &row.org) {
-            return Err(Refusal::NotThisStage);
-        }
+        let acting_for = self.seat(row, workspace.votes(id), &stage, (person, now))?;
         if self.decision == Decision::Approve {
-            if row.asked.persons.contains(person) && !row.terms.self_approval {
-                return Err(Refusal::SelfApproval);
-            }
             if card
                 .and_then(|card| workspace.delivery(card))
                 .is_some_and(|card| !card.approvable)
@@ -465,7 +487,44 @@ impl Decide {
             }
             Some(_) => return Err(Refusal::GrantNotOffered),
         };
-        Ok((person.clone(), wished))
+        Ok(Allowed {
+            person: person.clone(),
+            acting_for,
+            wished,
+        })
+    }
+
+    /// In whose place the person answers. To reject, any is good; to approve, one that nobody approved in before, and that of
+    /// nobody who stands behind the call.
+    fn seat(
+        &self,
+        row: &Confirmation,
+        votes: &[Vote],
+        stage: &stage::Current<'_>,
+        (person, now): (&OperatorId, UtcMillis),
+    ) -> Result<Option<OperatorId>, Refusal> {
+        let seats = |barred| stage.seats(&self.roll, person, &row.org, now, barred);
+        let any = seats(&[]);
+        let Some(first) = any.first() else {
+            return Err(Refusal::NotThisStage);
+        };
+        if self.decision == Decision::Reject {
+            return Ok(first.clone());
+        }
+        let barred = row.barred();
+        if barred.contains(person) {
+            return Err(Refusal::SelfApproval);
+        }
+        let clear = seats(barred);
+        if clear.is_empty() {
+            return Err(Refusal::SelfApproval);
+        }
+        let free = |seat: &Option<OperatorId>| {
+            let seat = seat.as_ref().unwrap_or(person);
+            let takes = |vote: &Vote| vote.decision == Decision::Approve && vote.seat() == seat;
+            !votes.iter().any(takes)
+        };
+        clear.into_iter().find(free).ok_or(Refusal::AlreadyRepresented)
     }
 
     fn audit_refusal(&self, workspace: &mut Workspace, id: Option<&ConfirmationId>, reason: &str) {

@@ -37,8 +37,7 @@ pub fn terms(quorum: u32) -> Terms {
         channels: vec!["chat-a".into(), "chat-b".into()],
         approvers: Approvers {
             roles: vec!["finance".into()],
-            operators: vec![],
-        },
+            operators: vec![], ..Approvers::default() },
         also: vec![],
         quorum,
         deny_threshold: 1,

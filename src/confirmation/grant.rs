@@ -1,6 +1,8 @@
 //! Grants: an approval that lets later calls like the approved one run too. Each such call is a request of its own, settled at
 //! once, with its own permit and its own events; the grant is asked again when the permit is consumed (invariant 14 in docs/ARCHITECTURE.md).
 
+use std::collections::BTreeSet;
+
 use gatepost_channel::{Decision, UtcMillis};
 use serde::{Deserialize, Serialize};
 
@@ -33,6 +35,12 @@ pub struct Grantor {
     /// The stage in which they voted, from 0.
     #[serde(default)]
     pub stage: u32,
+    /// In whose place: that of somebody away.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub acting_for: Option<OperatorId>,
+    /// When they voted; nothing in grants of the first releases, whose grantors had a right without time.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub at: Option<UtcMillis>,
 }
 
 /// A grant. What it covers never changes; it is used, and it ends.
@@ -116,7 +124,8 @@ impl Grant {
             && self.arguments.pattern(&asked.tool, &asked.args).as_ref() == Some(&self.pattern)
     }
 
-    /// Whether the rule still offers it, and those who gave it may still decide and do not stand behind the call.
+    /// Whether the rule still offers it, and those who gave it had the right to, as the roll knows it now for the instant of their
+    /// vote, and neither they nor whom they acted for stand behind the call.
     fn is_backed(&self, asked: &Asked, offered: Option<&GrantTerms>, terms: &Terms, roll: &Roll) -> bool {
         let offered = offered.is_some_and(|terms| {
             terms.arguments == self.arguments
@@ -127,13 +136,18 @@ impl Grant {
                     (Some(_), None) => false,
                 }
         });
-        let themselves = |grantor: &Grantor| asked.persons.contains(&grantor.person);
-        let own = !terms.self_approval && self.grantors.iter().any(themselves);
+        let barred = if terms.self_approval { &[][..] } else { &asked.persons };
+        let themselves = |grantor: &Grantor| barred.contains(&grantor.person);
+        let own = self.grantors.iter().any(themselves);
         let enough = stage::each(terms).all(|stage| {
             let counts = |grantor: &&Grantor| {
-                grantor.stage == stage.at && stage.may_answer(roll, &grantor.person, &self.org)
+                let who = (&grantor.person, grantor.acting_for.as_ref());
+                let at = grantor.at.unwrap_or(self.created_at);
+                grantor.stage == stage.at && stage.entitles(roll, who, &self.org, at, barred)
             };
-            u32::try_from(self.grantors.iter().filter(counts).count()).unwrap_or(u32::MAX) >= stage.quorum
+            let seat = |grantor: &'_ Grantor| grantor.acting_for.clone().unwrap_or_else(|| grantor.person.clone());
+            let seats: BTreeSet<_> = self.grantors.iter().filter(counts).map(seat).collect();
+            u32::try_from(seats.len()).unwrap_or(u32::MAX) >= stage.quorum
         });
         offered && !own && enough
     }
@@ -182,6 +196,8 @@ pub fn make(workspace: &mut Workspace, request: &ConfirmationId, wish: &Wish, ac
         .map(|vote| Grantor {
             person: vote.person.clone(),
             stage: vote.content.stage,
+            acting_for: vote.content.acting_for.clone(),
+            at: Some(vote.at),
         })
         .collect();
     let Some(row) = workspace.confirmation(request) else {

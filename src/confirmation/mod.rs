@@ -259,6 +259,17 @@ pub struct Confirmation {
     pub version: i64,
 }
 
+impl Confirmation {
+    /// Who may not approve it, nor have it approved in their place: whoever stands behind the call, unless the rule lets them.
+    pub fn barred(&self) -> &[OperatorId] {
+        if self.terms.self_approval {
+            &[]
+        } else {
+            &self.asked.persons
+        }
+    }
+}
+
 /// How far the decision of a request got, beyond its votes. Stored as one JSON text: what is not there is not yet.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -306,6 +317,9 @@ pub struct VoteContent {
     /// The grant that the person asks for with it.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub grant: Option<GrantScope>,
+    /// In whose place it was cast: that of somebody away.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub acting_for: Option<OperatorId>,
 }
 
 /// One person's answer. The first one stands.
@@ -325,6 +339,13 @@ pub struct Vote {
     pub at: UtcMillis,
     /// What else it says.
     pub content: VoteContent,
+}
+
+impl Vote {
+    /// Whose place it takes: of the votes of one place, one approves.
+    pub fn seat(&self) -> &OperatorId {
+        self.content.acting_for.as_ref().unwrap_or(&self.person)
+    }
 }
 
 /// How far one card got.

@@ -1,8 +1,12 @@
-//! Who may decide: the operators as the configuration has them now, asked inside the deciding transaction.
+//! Who may decide: the operators as the configuration has them now, asked inside the deciding transaction for one instant of
+//! its clock. Who is on call and who stands in for whom is resolved here, and nowhere else.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+
+use gatepost_channel::UtcMillis;
 
 use crate::gate::Terms;
+use crate::gate::duty::{Absences, Rota};
 use crate::gate::policy::Approvers;
 use crate::ids::{OperatorId, Org};
 
@@ -27,24 +31,54 @@ impl Voter {
     }
 }
 
-/// All operators.
+/// All operators, and who of them answers when.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Roll(BTreeMap<OperatorId, Voter>);
+pub struct Roll {
+    voters: BTreeMap<OperatorId, Voter>,
+    on_call: BTreeMap<String, Rota>,
+    absences: Absences,
+}
+
+/// One question about somebody's right: under which lists, of which organisation, at which instant.
+#[derive(Debug, Clone, Copy)]
+pub struct Right<'a> {
+    /// The organisation.
+    pub org: &'a Org,
+    /// Whoever answers must be among each of these.
+    pub lists: &'a [&'a Approvers],
+    /// When.
+    pub at: UtcMillis,
+    /// Nobody acts for one of these, nor through one of them: they stand behind the call.
+    pub barred: &'a [OperatorId],
+}
 
 impl Roll {
-    /// A roll of these operators.
+    /// A roll of these operators; nobody is on call or away.
     pub fn new(voters: impl IntoIterator<Item = Voter>) -> Self {
-        Self(
-            voters
-                .into_iter()
-                .map(|voter| (voter.id.clone(), voter))
-                .collect(),
-        )
+        let voters = voters.into_iter().map(|voter| (voter.id.clone(), voter));
+        Self {
+            voters: voters.collect(),
+            ..Self::default()
+        }
+    }
+
+    /// With these lists of people on call, by name.
+    #[must_use]
+    pub fn with_on_call(mut self, lists: impl IntoIterator<Item = (String, Rota)>) -> Self {
+        self.on_call = lists.into_iter().collect();
+        self
+    }
+
+    /// With these absences.
+    #[must_use]
+    pub fn with_absences(mut self, absences: Absences) -> Self {
+        self.absences = absences;
+        self
     }
 
     /// An operator.
     pub fn voter(&self, id: &OperatorId) -> Option<&Voter> {
-        self.0.get(id)
+        self.voters.get(id)
     }
 
     /// The name to show for an operator; their id when they are no longer known.
@@ -52,25 +86,79 @@ impl Roll {
         self.voter(id).map_or(id.as_str(), |voter| &voter.name)
     }
 
-    /// Whether this person may vote on a request of this organisation under these terms, in whatever stage. An empty list means
-    /// nobody.
-    pub fn may_decide(&self, id: &OperatorId, org: &Org, terms: &Terms) -> bool {
-        let named = [&terms.approvers].into_iter().chain(&terms.also);
-        named
+    /// Whether this person may vote at this instant on a request of this organisation under these terms, in whatever stage: by a
+    /// right of their own, or in somebody's place. An empty list means nobody.
+    pub fn may_decide(&self, id: &OperatorId, org: &Org, terms: &Terms, at: UtcMillis) -> bool {
+        let lists: Vec<&Approvers> = [&terms.approvers].into_iter().chain(&terms.also).collect();
+        let right = Right {
+            org,
+            lists: &lists,
+            at,
+            barred: &[],
+        };
+        !self.seats(id, right).is_empty()
+    }
+
+    /// Whether this person of the organisation is one of these approvers at this instant, by a right of their own.
+    pub fn is_among(&self, id: &OperatorId, org: &Org, approvers: &Approvers, at: UtcMillis) -> bool {
+        self.voter(id).is_some_and(|voter| {
+            voter.orgs.contains(org) && (voter.is_among(approvers) || self.is_on_call(id, approvers, at))
+        })
+    }
+
+    fn is_on_call(&self, id: &OperatorId, approvers: &Approvers, at: UtcMillis) -> bool {
+        let lists = approvers.on_call.iter().filter_map(|list| self.on_call.get(list));
+        lists.flat_map(|list| list.on_call(at)).any(|person| person == id.as_str())
+    }
+
+    /// In whose places this person may answer: nobody's but their own (`None`) comes first, then those of absent people. A
+    /// substitute acts only for what the absent may do by a right of their own.
+    pub fn seats(&self, id: &OperatorId, right: Right<'_>) -> Vec<Option<OperatorId>> {
+        let steads = self.absences.steads(id.as_str(), right.at).into_iter();
+        let absent: BTreeSet<OperatorId> = steads.map(|stead| OperatorId::from(stead.absent)).collect();
+        [None]
             .into_iter()
-            .all(|approvers| self.is_among(id, org, approvers))
+            .chain(absent.into_iter().map(Some))
+            .filter(|seat| self.holds(id, seat.as_ref(), right))
+            .collect()
     }
 
-    /// Whether this person of the organisation is one of these approvers.
-    pub fn is_among(&self, id: &OperatorId, org: &Org, approvers: &Approvers) -> bool {
-        self.voter(id)
-            .is_some_and(|voter| voter.orgs.contains(org) && voter.is_among(approvers))
+    /// Whether this person may answer in their own place, or in that of somebody absent.
+    pub fn holds(&self, id: &OperatorId, acting_for: Option<&OperatorId>, right: Right<'_>) -> bool {
+        let Right {
+            org,
+            lists,
+            at,
+            barred,
+        } = right;
+        let among = |person: &OperatorId| {
+            !lists.is_empty() && lists.iter().all(|approvers| self.is_among(person, org, approvers, at))
+        };
+        let Some(absent) = acting_for else {
+            return among(id);
+        };
+        let ours = |person: &str| {
+            let person = OperatorId::from(person);
+            self.voter(&person).is_some_and(|voter| voter.orgs.contains(org))
+        };
+        let clear = |person: &str| barred.iter().all(|barred| barred.as_str() != person);
+        let stands_in = self.absences.steads(id.as_str(), at).into_iter().any(|stead| {
+            stead.absent == absent.as_str()
+                && clear(stead.absent)
+                && stead.through.is_none_or(|through| clear(through) && ours(through))
+        });
+        ours(id.as_str()) && stands_in && among(absent)
     }
 
-    /// Everybody who may vote.
-    pub fn deciders<'a>(&'a self, org: &'a Org, terms: &'a Terms) -> impl Iterator<Item = &'a Voter> {
-        self.0
+    /// Everybody who may vote at this instant.
+    pub fn deciders<'a>(
+        &'a self,
+        org: &'a Org,
+        terms: &'a Terms,
+        at: UtcMillis,
+    ) -> impl Iterator<Item = &'a Voter> {
+        self.voters
             .values()
-            .filter(move |voter| self.may_decide(&voter.id, org, terms))
+            .filter(move |voter| self.may_decide(&voter.id, org, terms, at))
     }
 }

@@ -1,10 +1,12 @@
 //! Stages: groups of people who are asked one after the other. A vote counts for the stage in which it was cast, and nobody
 //! counts in two. A rule without stages has one.
 
-use gatepost_channel::Decision;
+use std::collections::BTreeSet;
 
-use super::roll::Roll;
-use super::{Progress, Vote};
+use gatepost_channel::{Decision, UtcMillis};
+
+use super::roll::{Right, Roll};
+use super::{Confirmation, Progress, Vote};
 use crate::gate::Terms;
 use crate::gate::policy::Approvers;
 use crate::ids::{OperatorId, Org};
@@ -32,10 +34,47 @@ impl Current<'_> {
         self.at + 1 >= self.count
     }
 
-    /// Whether this person of the organisation may answer in it.
-    pub fn may_answer(&self, roll: &Roll, person: &OperatorId, org: &Org) -> bool {
-        let mut lists = [self.approvers].into_iter().chain(self.also);
-        lists.all(|approvers| roll.is_among(person, org, approvers))
+    /// In whose places this person of the organisation may answer in it at this instant, unless it is that of somebody barred:
+    /// see [`Roll::seats`].
+    pub fn seats(
+        &self,
+        roll: &Roll,
+        person: &OperatorId,
+        org: &Org,
+        at: UtcMillis,
+        barred: &[OperatorId],
+    ) -> Vec<Option<OperatorId>> {
+        let lists = self.lists();
+        let right = Right {
+            org,
+            lists: &lists,
+            at,
+            barred,
+        };
+        roll.seats(person, right)
+    }
+
+    /// Whether this person could answer in it at this instant, in that place.
+    pub fn entitles(
+        &self,
+        roll: &Roll,
+        (person, acting_for): (&OperatorId, Option<&OperatorId>),
+        org: &Org,
+        at: UtcMillis,
+        barred: &[OperatorId],
+    ) -> bool {
+        let lists = self.lists();
+        let right = Right {
+            org,
+            lists: &lists,
+            at,
+            barred,
+        };
+        roll.holds(person, acting_for, right)
+    }
+
+    fn lists(&self) -> Vec<&Approvers> {
+        [self.approvers].into_iter().chain(self.also).collect()
     }
 
     /// How many of these votes approve in this stage.
@@ -81,24 +120,41 @@ fn whole(terms: &Terms, at: u32, count: u32) -> Current<'_> {
     }
 }
 
-/// How many persons said this in this stage and may still answer in it.
-pub fn standing(votes: &[Vote], decision: Decision, stage: &Current<'_>, org: &Org, roll: &Roll) -> u32 {
+/// How many persons said this in this stage and had the right to, as the roll knows it now for the instant of their vote. Of
+/// those who approve in one person's place, one counts.
+pub fn standing(
+    votes: &[Vote],
+    decision: Decision,
+    stage: &Current<'_>,
+    row: &Confirmation,
+    roll: &Roll,
+) -> u32 {
+    let barred = match decision {
+        Decision::Approve => row.barred(),
+        Decision::Reject => &[],
+    };
     let counts = |vote: &&Vote| {
+        let who = (&vote.person, vote.content.acting_for.as_ref());
         vote.decision == decision
             && vote.content.stage == stage.at
-            && stage.may_answer(roll, &vote.person, org)
+            && stage.entitles(roll, who, &row.org, vote.at, barred)
     };
-    u32::try_from(votes.iter().filter(counts).count()).unwrap_or(u32::MAX)
+    let counted = votes.iter().filter(counts);
+    let number = match decision {
+        Decision::Approve => counted.map(Vote::seat).collect::<BTreeSet<_>>().len(),
+        Decision::Reject => counted.count(),
+    };
+    u32::try_from(number).unwrap_or(u32::MAX)
 }
 
-/// How many persons reject, whatever the stage in which they did, and may still answer in it.
-pub fn rejections(votes: &[Vote], terms: &Terms, org: &Org, roll: &Roll) -> u32 {
-    each(terms).fold(0, |sum, stage| {
-        sum.saturating_add(standing(votes, Decision::Reject, &stage, org, roll))
+/// How many persons reject, whatever the stage in which they did, and had the right to.
+pub fn rejections(votes: &[Vote], row: &Confirmation, roll: &Roll) -> u32 {
+    each(&row.terms).fold(0, |sum, stage| {
+        sum.saturating_add(standing(votes, Decision::Reject, &stage, row, roll))
     })
 }
 
-/// Whether every stage has its approvals, by people who may still give them.
-pub fn all_approve(votes: &[Vote], terms: &Terms, org: &Org, roll: &Roll) -> bool {
-    each(terms).all(|stage| standing(votes, Decision::Approve, &stage, org, roll) >= stage.quorum)
+/// Whether every stage has its approvals, by people who had the right to give them.
+pub fn all_approve(votes: &[Vote], row: &Confirmation, roll: &Roll) -> bool {
+    each(&row.terms).all(|stage| standing(votes, Decision::Approve, &stage, row, roll) >= stage.quorum)
 }

@@ -55,7 +55,7 @@ fn item(api: &Api, session: &Session, dossier: &Dossier) -> Value {
         expires_at => utc(row.expires_at),
         approvals => approvals(dossier),
         quorum => row.terms.quorum,
-        mine => api.gatekeeper().roll().may_decide(&session.operator.id, &row.org, &row.terms),
+        mine => api.gatekeeper().roll().may_decide(&session.operator.id, &row.org, &row.terms, api.clock().now()),
     }
 }
 

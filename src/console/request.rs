@@ -55,7 +55,7 @@ async fn render(
     let row = &dossier.confirmation;
     let full = gatekeeper
         .roll()
-        .may_decide(&session.operator.id, &row.org, &row.terms);
+        .may_decide(&session.operator.id, &row.org, &row.terms, api.clock().now());
     if full {
         look(api, &session.operator, &dossier, session.surface.as_str()).await?;
     }

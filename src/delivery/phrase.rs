@@ -101,7 +101,7 @@ struct LayoutWords {
 }
 
 /// The replies that every language must have.
-pub const REPLIES: [&str; 25] = [
+pub const REPLIES: [&str; 26] = [
     "settled_approve",
     "settled_reject",
     "counted_approve",
@@ -119,6 +119,7 @@ pub const REPLIES: [&str; 25] = [
     "reason_required",
     "not_this_stage",
     "grant_not_offered",
+    "already_represented",
     "already_voted",
     "already_approved",
     "already_rejected",

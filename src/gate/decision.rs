@@ -84,8 +84,16 @@ pub struct Stage {
 pub fn everybody(stages: &[Stage]) -> Approvers {
     let mut all = Approvers::default();
     for stage in stages {
-        let Approvers { roles, operators } = &stage.approvers;
-        for (into, from) in [(&mut all.roles, roles), (&mut all.operators, operators)] {
+        let Approvers {
+            roles,
+            operators,
+            on_call,
+        } = &stage.approvers;
+        for (into, from) in [
+            (&mut all.roles, roles),
+            (&mut all.operators, operators),
+            (&mut all.on_call, on_call),
+        ] {
             for name in from {
                 if !into.contains(name) {
                     into.push(name.clone());
@@ -191,8 +199,7 @@ mod tests {
             name: name.into(),
             approvers: Approvers {
                 roles: vec![],
-                operators: operators.iter().map(|id| (*id).to_owned()).collect(),
-            },
+                operators: operators.iter().map(|id| (*id).to_owned()).collect(), ..Approvers::default() },
             quorum,
         }
     }

@@ -1,12 +1,13 @@
 //! The gate: what a tool call is, what policy says about it, and what people may see of it.
 //!
 //! In reading order: [`json`] and [`number`] give arguments one meaning, [`arguments`] and [`digest`] name a call,
-//! [`redact`](mod@redact) hides what people must not see, [`decision`] says what an answer needs, [`verdict`] why a call does not run.
+//! [`redact`](mod@redact) hides what people must not see, [`decision`] says what an answer needs, [`duty`] who is on call or away, [`verdict`] why a call does not run.
 //! The room is pure: it knows no platform, store, web, clock or chance.
 
 pub mod arguments;
 pub mod decision;
 pub mod digest;
+pub mod duty;
 pub mod grant;
 pub mod json;
 pub mod number;

@@ -115,8 +115,7 @@ mod tests {
             channels: vec!["ops".to_owned()],
             approvers: Approvers {
                 roles: vec!["finance".to_owned()],
-                operators: Vec::new(),
-            },
+                operators: Vec::new(), ..Approvers::default() },
             also: Vec::new(),
             quorum: 2,
             deny_threshold: 1,

@@ -80,6 +80,8 @@ codes! {
     AlreadySettled = "already_settled", 409, "The request is settled";
     /// The person's first vote stands.
     AlreadyVoted = "already_voted", 409, "This person has voted";
+    /// Somebody approved in the person's place before.
+    AlreadyRepresented = "already_represented", 409, "Somebody has answered in this person's place";
     /// The request is not approved.
     NotApproved = "not_approved", 409, "The request is not approved";
     /// The call is not the one that was approved; the permit stays usable.

@@ -86,8 +86,7 @@ pub(crate) fn terms() -> Terms {
         channels: Vec::new(),
         approvers: Approvers {
             roles: vec!["finance".to_owned()],
-            operators: Vec::new(),
-        },
+            operators: Vec::new(), ..Approvers::default() },
         also: vec![],
         quorum: 1,
         deny_threshold: 1,

@@ -198,7 +198,7 @@ impl RuleCompiler<'_> {
                     "name channels here or in `policy.confirm`",
                 );
             }
-            if terms.approvers.roles.is_empty() && terms.approvers.operators.is_empty() {
+            if terms.approvers.is_empty() {
                 self.problem(
                     "approvers",
                     "nobody may decide",
@@ -256,7 +256,7 @@ impl RuleCompiler<'_> {
                     "give every stage a name of its own",
                 );
             }
-            if stage.approvers.roles.is_empty() && stage.approvers.operators.is_empty() {
+            if stage.approvers.is_empty() {
                 self.problem(
                     &format!("stages[{at}].approvers"),
                     "nobody may decide",

@@ -36,8 +36,7 @@ fn source(default: Effect, rules: Vec<RuleSource>) -> PolicySource {
         channels: Some(vec!["desk".to_owned()]),
         approvers: Some(Approvers {
             roles: vec!["finance".to_owned()],
-            operators: Vec::new(),
-        }),
+            operators: Vec::new(), ..Approvers::default() }),
         ..ConfirmSource::default()
     };
     PolicySource {
@@ -296,8 +295,7 @@ fn an_unevaluable_confirm_rule_brings_its_own_terms() {
     strict.confirm.quorum = Some(2);
     strict.confirm.approvers = Some(Approvers {
         roles: Vec::new(),
-        operators: vec!["dana".to_owned()],
-    });
+        operators: vec!["dana".to_owned()], ..Approvers::default() });
     let terms = call("{}")
         .judged(&policy(Effect::Allow, vec![strict]))
         .terms
@@ -605,8 +603,7 @@ fn asked(judged: Judgement) -> (Terms, Vec<Approvers>) {
 fn only(operator: &str) -> Approvers {
     Approvers {
         roles: Vec::new(),
-        operators: vec![operator.to_owned()],
-    }
+        operators: vec![operator.to_owned()], ..Approvers::default() }
 }
 
 #[test]
@@ -1021,8 +1018,7 @@ fn terms_come_from_the_rule_then_the_policy_then_the_defaults() {
         channels: Some(vec!["ops".to_owned()]),
         approvers: Some(Approvers {
             roles: Vec::new(),
-            operators: vec!["dana".to_owned()],
-        }),
+            operators: vec!["dana".to_owned()], ..Approvers::default() }),
         quorum: Some(3),
         deny_threshold: Some(2),
         self_approval: Some(true),

@@ -32,7 +32,7 @@ pub enum PartialView {
     Approve,
 }
 
-/// Who may decide: named operators and everybody who holds one of the roles. Empty means nobody.
+/// Who may decide: named operators, everybody who holds one of the roles, and who is on call. Empty means nobody.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Approvers {
     /// Roles, as the operators' `roles` name them.
@@ -41,6 +41,16 @@ pub struct Approvers {
     /// Operator ids.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub operators: Vec<String>,
+    /// Lists of people on call, by name: whoever is at the moment of the answer.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub on_call: Vec<String>,
+}
+
+impl Approvers {
+    /// Whether nobody at all is meant.
+    pub const fn is_empty(&self) -> bool {
+        self.roles.is_empty() && self.operators.is_empty() && self.on_call.is_empty()
+    }
 }
 
 /// The settings of a confirmation. In a rule, what is left out comes from `policy.confirm`.

@@ -77,6 +77,8 @@ pub struct View {
 #[derive(Debug, Serialize)]
 struct VoteView {
     operator: String,
+    /// Who was away, where it was cast in somebody's place.
+    acting_for: Option<String>,
     channel: Option<String>,
     surface: String,
     decision: Decision,
@@ -181,10 +183,15 @@ fn vote(vote: Vote) -> VoteView {
         surface,
         reason,
         at,
-        content: VoteContent { stage, grant },
+        content: VoteContent {
+            stage,
+            grant,
+            acting_for,
+        },
     } = vote;
     VoteView {
         operator: person.0,
+        acting_for: acting_for.map(|absent| absent.0),
         channel: channel.map(|channel| channel.0),
         surface,
         decision,

@@ -65,6 +65,8 @@ pub fn ruled(decided: Decided) -> Result<Dossier, Problem> {
         Refusal::AlreadySettled | Refusal::Expired => {
             dossier.as_ref().map_or_else(Problem::not_found, already_settled)
         }
+        Refusal::AlreadyRepresented => Problem::new(Code::AlreadyRepresented)
+            .because("a place counts once: somebody approved in this person's, or in that of everybody whom this person stands in for"),
         Refusal::AlreadyVoted => Problem::new(Code::AlreadyVoted).because("a person's first vote stands"),
         Refusal::GrantNotOffered => {
             Problem::new(Code::GrantNotOffered).because("answer without `grant`; nothing was changed")
