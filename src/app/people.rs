@@ -2,15 +2,24 @@
 
 use std::sync::Arc;
 
-use crate::config::{Config, IdentityScope};
+use crate::config::{Config, IdentityScope, Operator};
 use crate::confirmation::roll::{Roll, Voter};
+use crate::gate::duty::Absences;
 use crate::gatekeeper::meter::Meter;
 use crate::gatekeeper::people::{Identity, People, Person};
 use crate::ids::{OperatorId, Org, TokenName};
 use crate::storage::Store;
 
-/// Who may decide.
+/// Who may decide, and who is on call or away when.
 pub fn roll(config: &Config) -> Roll {
+    let away = |operator: &Operator| (operator.id.clone(), operator.away.clone());
+    let lists = config.on_call.iter();
+    voters(config)
+        .with_on_call(lists.map(|list| (list.name.clone(), list.rota.clone())))
+        .with_absences(Absences::new(config.operators.iter().map(away)))
+}
+
+fn voters(config: &Config) -> Roll {
     Roll::new(config.operators.iter().map(|operator| Voter {
         id: OperatorId(operator.id.clone()),
         name: operator.name.clone(),

@@ -28,6 +28,7 @@ pub mod mcp;
 pub mod nearest;
 pub mod node;
 pub mod openapi;
+pub mod on_call;
 pub mod operator;
 mod policy;
 pub mod problem;
@@ -53,6 +54,7 @@ pub use channel::{
 };
 pub use hook::HooksConfig;
 pub use job::JobConfig;
+pub use on_call::OnCall;
 pub use operator::{Identity, IdentityScope, Operator, PlatformId};
 pub use problem::{Location, Problem, ProblemKind, Problems, Warning};
 pub use secret::Secret;
@@ -77,6 +79,8 @@ pub struct Config {
     pub tokens: Vec<TokenConfig>,
     /// The persons who may decide.
     pub operators: Vec<Operator>,
+    /// Lists of people on call.
+    pub on_call: Vec<OnCall>,
     /// The groups in which cards stand.
     pub channels: Vec<ChannelConfig>,
     /// The policy, as the gate compiles it.
@@ -225,6 +229,7 @@ struct Draft {
     storage: Option<StorageConfig>,
     tokens: Option<Vec<Option<TokenConfig>>>,
     operators: Option<Vec<Option<OperatorDraft>>>,
+    on_call: Option<Vec<Option<OnCall>>>,
     channels: Option<Vec<Option<ChannelConfig>>>,
     policy: Option<PolicyDraft>,
     job: Option<JobConfig>,
@@ -255,6 +260,9 @@ impl Draft {
             operators: map
                 .optional("operators")
                 .map_or_else(|| Some(Vec::new()), |r| operator::decode(&r)),
+            on_call: map
+                .optional("on_call")
+                .map_or_else(|| Some(Vec::new()), |r| on_call::decode(&r)),
             channels: map
                 .optional("channels")
                 .map_or_else(|| Some(Vec::new()), |r| channel::decode(&r)),

@@ -3,7 +3,9 @@
 use super::{
     channel::Kind,
     node::{Reader, joined},
+    on_call::decode_away,
 };
+use crate::gate::duty::Absence;
 
 /// A person who may decide.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -20,6 +22,8 @@ pub struct Operator {
     pub roles: Vec<String>,
     /// The identities on the platforms.
     pub identities: Vec<Identity>,
+    /// When the person is away, and who acts meanwhile.
+    pub away: Vec<Absence>,
 }
 
 /// Who somebody is on a platform.
@@ -158,6 +162,7 @@ fn decode_one(reader: &Reader<'_>) -> Option<OperatorDraft> {
             .map(|(key, id)| Some((key.to_owned(), id.line(128)?)))
             .collect()
     });
+    let away = map.optional("away").and_then(|away| decode_away(&away));
     map.finish();
     let id = id?;
     let name = name.unwrap_or_else(|| Some(id.clone()))?;
@@ -168,6 +173,7 @@ fn decode_one(reader: &Reader<'_>) -> Option<OperatorDraft> {
         orgs: orgs.unwrap_or_default(),
         roles: roles.unwrap_or_default(),
         identities: Vec::new(),
+        away: away.unwrap_or_default(),
     };
     (reader.context().count() == before).then_some(OperatorDraft {
         operator,

@@ -13,6 +13,7 @@ use super::session::Session;
 use super::{Visitor, refusal};
 use crate::callback::reply::Said;
 use crate::confirmation::{Basis, Dossier, OutcomeStatus, Status, grant, stage};
+use crate::delivery::authority::voice;
 use crate::delivery::card::utc;
 use crate::delivery::phrase::{Language, REPLIES};
 use crate::gate::{RequireReason, ShortCode, shown};
@@ -146,7 +147,7 @@ fn values(api: &Api, dossier: &Dossier, full: bool, said: Option<&str>) -> Value
         .iter()
         .map(|vote| {
             context! {
-                person => inert(api.gatekeeper().roll().name(&vote.person)),
+                person => inert(&voice(vote, api.gatekeeper().roll(), &phrases.authority)),
                 decision => vote.decision.as_str(),
                 at => utc(vote.at),
                 place => inert(vote.channel.as_ref().map_or(vote.surface.as_str(), |channel| channel.as_str())),

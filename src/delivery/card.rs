@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use gatepost_channel::{Actions, Asks, Card, Decision, Fact, Inert, Tone, UtcMillis};
 
+use super::authority::voice;
 use super::button::ServerKey;
 use super::phrase::{Language, Phrasebook, Phrases};
 use crate::confirmation::roll::Roll;
@@ -112,7 +113,7 @@ impl CardMaker {
             .filter(|vote| vote.decision == Decision::Approve);
         let names: Vec<_> = approvals
             .clone()
-            .map(|vote| self.roll.name(&vote.person))
+            .map(|vote| voice(vote, &self.roll, &phrases.authority))
             .collect();
         if row.terms.quorum > 1 {
             // While a stage is open, who is asked now matters; afterwards all of them.
@@ -164,7 +165,7 @@ impl CardMaker {
                     .iter()
                     .filter(|vote| vote.decision == Decision::Reject);
                 let (who, why): (Vec<_>, Vec<_>) = against
-                    .map(|vote| (self.roll.name(&vote.person), vote.reason.clone()))
+                    .map(|vote| (voice(vote, &self.roll, &phrases.authority), vote.reason.clone()))
                     .unzip();
                 facts.add(&words.decided_by, Some(&who.join(", ")));
                 let why: Vec<_> = why.into_iter().flatten().collect();

@@ -3,6 +3,7 @@
 //! An outbox row says *that* a card must be brought up to date, not what it shows: whoever sends it renders the request as it
 //! stands then. So a late post and a late edit are never stale, and edits of one card never overtake each other.
 
+pub mod authority;
 pub mod button;
 pub mod card;
 pub mod claim;

@@ -8,6 +8,10 @@ use serde::{Deserialize, Serialize};
 use crate::confirmation::Status;
 use crate::gate::grant::GrantScope;
 
+mod authority;
+
+pub use authority::AuthorityWords;
+
 /// A language of cards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
@@ -37,6 +41,8 @@ pub struct Phrases {
     titles: Titles,
     /// Labels and values of facts.
     pub facts: FactWords,
+    /// Words about the right by which somebody answers.
+    pub authority: AuthorityWords,
     layout: LayoutWords,
     replies: BTreeMap<String, String>,
 }

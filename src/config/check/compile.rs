@@ -80,11 +80,13 @@ fn too_few<'a>(view: &'a View<'_>, rule: &Terms, beside: &Terms) -> Option<(&'a 
         let members = || view.operators().filter(|operator| operator.is_of(org));
         let count = |terms: &Terms| {
             members()
-                .filter(|operator| is_named(operator, &terms.approvers))
+                .filter(|operator| is_named(view, operator, &terms.approvers))
                 .count()
         };
         let there = members()
-            .filter(|operator| is_named(operator, &rule.approvers) && is_named(operator, &beside.approvers))
+            .filter(|operator| {
+                is_named(view, operator, &rule.approvers) && is_named(view, operator, &beside.approvers)
+            })
             .count();
         let few = |count: usize| u32::try_from(count).unwrap_or(u32::MAX) < needed;
         (few(there) && count(beside) > 0 && count(rule) > 0).then_some((org, needed, there))

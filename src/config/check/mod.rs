@@ -16,6 +16,7 @@ use super::{
     auth::DEFAULT_ORG,
     context::{Complaint, Context},
     node::{did_you_mean, one_of},
+    on_call::OnCall,
     policy::PolicyDraft,
     problem::ProblemKind,
     shown::shown,
@@ -23,6 +24,7 @@ use super::{
 
 mod channel;
 mod compile;
+mod duty;
 mod evaluation;
 mod operator;
 mod policy;
@@ -34,10 +36,12 @@ struct View<'a> {
     source: &'a SourceMap,
     tokens: Vec<Option<&'a TokenConfig>>,
     operators: Vec<Option<&'a Operator>>,
+    on_call: Vec<Option<&'a OnCall>>,
     channels: Vec<Option<&'a ChannelConfig>>,
     /// Whether all tokens, operators and channels could be read.
     tokens_whole: bool,
     operators_whole: bool,
+    on_call_whole: bool,
     channels_whole: bool,
 }
 
@@ -49,6 +53,7 @@ pub(super) fn whole(cx: &Context<'_>, source: &SourceMap, draft: Draft) -> Optio
         storage,
         tokens,
         operators,
+        on_call,
         channels,
         policy,
         job,
@@ -60,6 +65,8 @@ pub(super) fn whole(cx: &Context<'_>, source: &SourceMap, draft: Draft) -> Optio
     let tokens_whole = is_whole(tokens.as_deref());
     let tokens = tokens.unwrap_or_default();
     let operators_whole = is_whole(operators.as_deref());
+    let on_call_whole = is_whole(on_call.as_deref());
+    let on_call = on_call.unwrap_or_default();
     let drafts = operators.unwrap_or_default();
     let policy_source = policy.as_ref().and_then(PolicyDraft::source);
     let operators = operator::settle(
@@ -76,13 +83,16 @@ pub(super) fn whole(cx: &Context<'_>, source: &SourceMap, draft: Draft) -> Optio
             source,
             tokens: tokens.iter().map(Option::as_ref).collect(),
             operators: operators.iter().map(Option::as_ref).collect(),
+            on_call: on_call.iter().map(Option::as_ref).collect(),
             channels: channels.iter().map(Option::as_ref).collect(),
             tokens_whole,
             operators_whole,
+            on_call_whole,
             channels_whole,
         };
         channel::check(&view);
         operator::check(&view);
+        duty::check(&view);
         token::check(&view);
         if let Some(agent) = &agent {
             evaluation::check(&view, agent);
@@ -100,6 +110,7 @@ pub(super) fn whole(cx: &Context<'_>, source: &SourceMap, draft: Draft) -> Optio
         storage: storage?,
         tokens: tokens.into_iter().collect::<Option<_>>()?,
         operators: operators.into_iter().collect::<Option<_>>()?,
+        on_call: on_call.into_iter().collect::<Option<_>>()?,
         channels: channels.into_iter().collect::<Option<_>>()?,
         policy: policy_source?,
         job: job?,
@@ -205,6 +216,10 @@ impl View<'_> {
         self.operators.iter().copied().flatten()
     }
 
+    fn lists(&self) -> impl Iterator<Item = &OnCall> {
+        self.on_call.iter().copied().flatten()
+    }
+
     fn channels(&self) -> impl Iterator<Item = &ChannelConfig> {
         self.channels.iter().copied().flatten()
     }
@@ -223,7 +238,7 @@ impl View<'_> {
     }
 
     fn whole(&self) -> bool {
-        self.tokens_whole && self.operators_whole && self.channels_whole
+        self.tokens_whole && self.operators_whole && self.on_call_whole && self.channels_whole
     }
 }
 

@@ -2,7 +2,9 @@
 
 use std::collections::BTreeSet;
 
-use super::{Complaint, ProblemKind, View, one_of, shown};
+use gatepost_channel::UtcMillis;
+
+use super::{Complaint, ProblemKind, View, duty, one_of, shown};
 use crate::{
     config::{ChannelConfig, Operator, Role, policy::PolicyDraft},
     gate::{
@@ -102,6 +104,12 @@ fn names_stand(view: &View<'_>, path: &str, confirm: &ConfirmSource) -> bool {
                 view.unknown(&format!("{path}.channels[{index}]"), "channel", name, &known);
             }
         }
+    }
+    let stages = confirm.stages.iter().flatten().enumerate();
+    let stages = stages.map(|(index, stage)| (format!("{path}.stages[{index}]"), &stage.approvers));
+    let own = confirm.approvers.iter().map(|approvers| (path.to_owned(), approvers));
+    for (path, approvers) in own.chain(stages) {
+        duty::lists_stand(view, &path, approvers);
     }
     if let Some(approvers) = &confirm.approvers
         && view.operators_whole
@@ -246,10 +254,10 @@ fn quorum_is_met(view: &View<'_>, asking: &Asking<'_>) {
         .filter(|org| asking.orgs.is_none_or(|orgs| orgs.iter().any(|mine| mine == org)))
         .collect();
     for org in &orgs {
-        let persons: Vec<&Operator> = view
-            .operators()
-            .filter(|operator| operator.is_of(org) && is_named(operator, approvers))
-            .collect();
+        // Who is on call changes: the quorum must be in reach at some time, and is told of where it is not always.
+        let moments = duty::moments(view, &[approvers]);
+        let at = |at: &UtcMillis| named_at(view, org, approvers, *at);
+        let persons = moments.iter().map(at).max_by_key(Vec::len).unwrap_or_default();
         let enough = u32::try_from(persons.len()).unwrap_or(u32::MAX);
         for (key, needed, what) in [
             ("quorum", quorum, "approve"),
@@ -268,7 +276,8 @@ fn quorum_is_met(view: &View<'_>, asking: &Asking<'_>) {
             }
         }
         if quorum <= enough {
-            stages_are_filled(view, asking, org, &persons);
+            stages_are_filled(view, asking, org, (approvers, &moments));
+            at_times_too_few(view, asking, org, quorum, (approvers, &moments));
         }
         owners_leave_enough(view, asking, org, quorum, &persons);
         for person in persons {
@@ -302,10 +311,19 @@ fn quorum_is_met(view: &View<'_>, asking: &Asking<'_>) {
 }
 
 /// Nobody counts in two stages: enough persons together may still be the same ones in each.
-fn stages_are_filled(view: &View<'_>, asking: &Asking<'_>, org: &str, persons: &[&Operator]) {
+fn stages_are_filled(
+    view: &View<'_>,
+    asking: &Asking<'_>,
+    org: &str,
+    (approvers, moments): (&Approvers, &BTreeSet<UtcMillis>),
+) {
     let stages = asking.own.stages.as_deref().unwrap_or_default();
-    let may = |person: &&Operator, approvers: &Approvers| is_named(person, approvers);
-    if can_be_filled(stages, persons, may) {
+    let filled = |at: &UtcMillis| {
+        let persons = named_at(view, org, approvers, *at);
+        let may = |person: &&Operator, approvers: &Approvers| is_named_at(view, person, approvers, *at);
+        can_be_filled(stages, &persons, may)
+    };
+    if moments.iter().any(filled) {
         return;
     }
     let message = format!(
@@ -316,6 +334,36 @@ fn stages_are_filled(view: &View<'_>, asking: &Asking<'_>, org: &str, persons: &
         Complaint::new(ProblemKind::BadValue, message)
             .remedy("name more approvers in the stages, or ask fewer people in one"),
     );
+}
+
+/// While these people are on call, the quorum is out of reach.
+fn at_times_too_few(
+    view: &View<'_>,
+    asking: &Asking<'_>,
+    org: &str,
+    quorum: u32,
+    (approvers, moments): (&Approvers, &BTreeSet<UtcMillis>),
+) {
+    let somebody = |at: &UtcMillis| {
+        view.operators()
+            .any(|operator| duty::is_on_call(view, operator, approvers, *at))
+    };
+    let fewest = moments
+        .iter()
+        .filter(|at| somebody(at))
+        .map(|at| named_at(view, org, approvers, *at))
+        .min_by_key(Vec::len);
+    let Some(persons) = fewest.filter(|persons| u32::try_from(persons.len()).unwrap_or(u32::MAX) < quorum)
+    else {
+        return;
+    };
+    let names: Vec<&str> = persons.iter().map(|person| person.id.as_str()).collect();
+    let message = format!(
+        "{quorum} must approve, but there are times at which in the organisation `{org}` only {} could: {}",
+        names.len(),
+        if names.is_empty() { "nobody".to_owned() } else { shown(&names.join(", ")) }
+    );
+    view.warn(&format!("{}.approvers.on_call", asking.path), message);
 }
 
 /// Whoever runs an agent may not approve its calls: without that person the quorum must still be in reach.
@@ -374,7 +422,24 @@ fn too_few(
     );
 }
 
-pub(super) fn is_named(operator: &Operator, approvers: &Approvers) -> bool {
+/// Whether the approvers ever mean this person.
+pub(super) fn is_named(view: &View<'_>, operator: &Operator, approvers: &Approvers) -> bool {
+    is_always_named(operator, approvers) || duty::is_ever_on_call(view, operator, approvers)
+}
+
+/// Whether the approvers mean this person at this instant.
+fn is_named_at(view: &View<'_>, operator: &Operator, approvers: &Approvers, at: UtcMillis) -> bool {
+    is_always_named(operator, approvers) || duty::is_on_call(view, operator, approvers, at)
+}
+
+/// The operators of an organisation whom the approvers mean at this instant.
+fn named_at<'v>(view: &'v View<'_>, org: &str, approvers: &Approvers, at: UtcMillis) -> Vec<&'v Operator> {
+    view.operators()
+        .filter(|operator| operator.is_of(org) && is_named_at(view, operator, approvers, at))
+        .collect()
+}
+
+fn is_always_named(operator: &Operator, approvers: &Approvers) -> bool {
     approvers.operators.contains(&operator.id)
         || operator.roles.iter().any(|role| approvers.roles.contains(role))
 }
