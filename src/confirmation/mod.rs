@@ -31,6 +31,8 @@ pub mod outcome;
 pub mod roll;
 pub mod settle;
 pub mod stage;
+#[cfg(test)]
+mod stead_tests;
 pub mod sweeper;
 
 /// The call as it was asked, and who asked. Never changes.
