@@ -210,7 +210,9 @@ fn policy(timeout: Duration) -> Policy {
             channels: Some(vec!["desk".to_owned()]),
             approvers: Some(Approvers {
                 roles: vec!["finance".to_owned()],
-                operators: Vec::new(), ..Approvers::default() }),
+                operators: Vec::new(),
+                ..Approvers::default()
+            }),
             timeout: Some(timeout),
             ..ConfirmSource::default()
         },

@@ -81,10 +81,16 @@ fn decode_one(reader: &Reader<'_>) -> Option<OnCall> {
     let before = reader.context().count();
     let mut map = reader.map()?;
     let name = map.required("name").and_then(|name| name.name());
-    let shifts = map
-        .optional("shifts")
-        .and_then(|shifts| shifts.list()?.iter().map(decode_shift).collect::<Option<Vec<_>>>());
-    let rotation = map.optional("rotation").and_then(|rotation| decode_rotation(&rotation));
+    let shifts = map.optional("shifts").and_then(|shifts| {
+        shifts
+            .list()?
+            .iter()
+            .map(decode_shift)
+            .collect::<Option<Vec<_>>>()
+    });
+    let rotation = map
+        .optional("rotation")
+        .and_then(|rotation| decode_rotation(&rotation));
     map.finish();
     if reader.context().count() != before {
         return None;
@@ -148,8 +154,11 @@ pub(super) fn decode_away(reader: &Reader<'_>) -> Option<Vec<Absence>> {
         };
         if absences.iter().any(|before| before.overlaps(&absence)) {
             item.complain(
-                Complaint::new(ProblemKind::Conflict, "overlaps an earlier absence of the same person")
-                    .remedy("let one end before the other begins: at any time there is one substitute"),
+                Complaint::new(
+                    ProblemKind::Conflict,
+                    "overlaps an earlier absence of the same person",
+                )
+                .remedy("let one end before the other begins: at any time there is one substitute"),
             );
             return None;
         }

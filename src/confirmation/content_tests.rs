@@ -113,7 +113,9 @@ fn of(name: &str, operators: &[&str], quorum: u32) -> Stage {
         name: name.into(),
         approvers: Approvers {
             roles: vec![],
-            operators: operators.iter().map(|id| (*id).to_owned()).collect(), ..Approvers::default() },
+            operators: operators.iter().map(|id| (*id).to_owned()).collect(),
+            ..Approvers::default()
+        },
         quorum,
     }
 }

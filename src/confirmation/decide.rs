@@ -13,7 +13,9 @@ use crate::storage::{ReplayKey, ReplayRow, TokenHash, Touches, Transaction, Work
 use super::grant::{self, Wish};
 use super::roll::Roll;
 use super::settle::{refresh_cards, settle};
-use super::{Confirmation, DeliveryState, Dossier, Permit, Standing, State, Status, Vote, VoteContent, expire, stage};
+use super::{
+    Confirmation, DeliveryState, Dossier, Permit, Standing, State, Status, Vote, VoteContent, expire, stage,
+};
 use crate::gate::decision::says_something;
 use crate::gate::grant::GrantScope;
 
@@ -468,13 +470,12 @@ impl Decide {
         }
         let stage = stage::current(&row.terms, &row.progress);
         let acting_for = self.seat(row, workspace.votes(id), &stage, (person, now))?;
-        if self.decision == Decision::Approve {
-            if card
+        if self.decision == Decision::Approve
+            && card
                 .and_then(|card| workspace.delivery(card))
                 .is_some_and(|card| !card.approvable)
-            {
-                return Err(Refusal::PartialView);
-            }
+        {
+            return Err(Refusal::PartialView);
         }
         let said = |reason: &Opening| says_something(&reason.value);
         if row.terms.decision.require_reason.of(self.decision) && !self.reason.as_ref().is_some_and(said) {

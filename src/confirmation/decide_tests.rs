@@ -442,7 +442,9 @@ fn whoever_decides_is_an_approver_of_every_rule_that_holds() {
     let mut both = terms(1);
     both.also = vec![crate::gate::policy::Approvers {
         roles: vec![],
-        operators: vec!["mira".into()], ..crate::gate::policy::Approvers::default() }];
+        operators: vec!["mira".into()],
+        ..crate::gate::policy::Approvers::default()
+    }];
     let id = world.asked(both, &[]);
     for decision in [Approve, Reject] {
         let decided = world.click(&id, 0, "dana", decision);

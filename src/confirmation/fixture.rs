@@ -37,7 +37,9 @@ pub fn terms(quorum: u32) -> Terms {
         channels: vec!["chat-a".into(), "chat-b".into()],
         approvers: Approvers {
             roles: vec!["finance".into()],
-            operators: vec![], ..Approvers::default() },
+            operators: vec![],
+            ..Approvers::default()
+        },
         also: vec![],
         quorum,
         deny_threshold: 1,

@@ -136,7 +136,11 @@ impl Grant {
                     (Some(_), None) => false,
                 }
         });
-        let barred = if terms.self_approval { &[][..] } else { &asked.persons };
+        let barred = if terms.self_approval {
+            &[][..]
+        } else {
+            &asked.persons
+        };
         let themselves = |grantor: &Grantor| barred.contains(&grantor.person);
         let own = self.grantors.iter().any(themselves);
         let enough = stage::each(terms).all(|stage| {
@@ -145,7 +149,12 @@ impl Grant {
                 let at = grantor.at.unwrap_or(self.created_at);
                 grantor.stage == stage.at && stage.entitles(roll, who, &self.org, at, barred)
             };
-            let seat = |grantor: &'_ Grantor| grantor.acting_for.clone().unwrap_or_else(|| grantor.person.clone());
+            let seat = |grantor: &'_ Grantor| {
+                grantor
+                    .acting_for
+                    .clone()
+                    .unwrap_or_else(|| grantor.person.clone())
+            };
             let seats: BTreeSet<_> = self.grantors.iter().filter(counts).map(seat).collect();
             u32::try_from(seats.len()).unwrap_or(u32::MAX) >= stage.quorum
         });

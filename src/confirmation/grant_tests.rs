@@ -396,7 +396,9 @@ fn taking_a_grant_back_is_final_and_of_its_organisation() {
 fn among(id: &str) -> Approvers {
     Approvers {
         roles: vec![],
-        operators: vec![id.to_owned()], ..Approvers::default() }
+        operators: vec![id.to_owned()],
+        ..Approvers::default()
+    }
 }
 
 /// The rule that speaks may be the same while another one holds beside it (`Terms::also`).
@@ -421,7 +423,9 @@ fn a_permit_by_a_grant_is_refused_when_who_gave_it_no_longer_approves_for_the_ru
     let terms = Terms {
         also: vec![Approvers {
             roles: vec!["audit".into()],
-            operators: vec![], ..Approvers::default() }],
+            operators: vec![],
+            ..Approvers::default()
+        }],
         ..with(1, hourly())
     };
     let voter = |roles: &[&str]| Voter {

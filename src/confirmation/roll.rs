@@ -108,7 +108,9 @@ impl Roll {
 
     fn is_on_call(&self, id: &OperatorId, approvers: &Approvers, at: UtcMillis) -> bool {
         let lists = approvers.on_call.iter().filter_map(|list| self.on_call.get(list));
-        lists.flat_map(|list| list.on_call(at)).any(|person| person == id.as_str())
+        lists
+            .flat_map(|list| list.on_call(at))
+            .any(|person| person == id.as_str())
     }
 
     /// In whose places this person may answer: nobody's but their own (`None`) comes first, then those of absent people. A
@@ -132,7 +134,10 @@ impl Roll {
             barred,
         } = right;
         let among = |person: &OperatorId| {
-            !lists.is_empty() && lists.iter().all(|approvers| self.is_among(person, org, approvers, at))
+            !lists.is_empty()
+                && lists
+                    .iter()
+                    .all(|approvers| self.is_among(person, org, approvers, at))
         };
         let Some(absent) = acting_for else {
             return among(id);
@@ -145,7 +150,9 @@ impl Roll {
         let stands_in = self.absences.steads(id.as_str(), at).into_iter().any(|stead| {
             stead.absent == absent.as_str()
                 && clear(stead.absent)
-                && stead.through.is_none_or(|through| clear(through) && ours(through))
+                && stead
+                    .through
+                    .is_none_or(|through| clear(through) && ours(through))
         });
         ours(id.as_str()) && stands_in && among(absent)
     }

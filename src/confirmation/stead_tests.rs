@@ -85,7 +85,11 @@ fn a_substitute_answers_from_the_first_instant_of_the_absence_to_the_last() {
     ] {
         let mut world = world(away(&[("dana", "ines")], from, until));
         let id = world.asked(terms(1), &[]);
-        assert_eq!(world.click(&id, 0, "ines", Approve).ruling, expected, "{from}..{until}");
+        assert_eq!(
+            world.click(&id, 0, "ines", Approve).ruling,
+            expected,
+            "{from}..{until}"
+        );
         if expected == Ruling::Settled {
             let vote = &world.row(&id).votes[0];
             assert_eq!(vote.content.acting_for, Some(OperatorId::from("dana")));
@@ -124,12 +128,19 @@ fn a_vote_in_somebodys_place_is_checked_again_when_the_call_runs() {
         (without("ines"), "the substitute is no operator any more"),
         (without("dana"), "the absent person is none any more"),
         (people(), "the absence was taken back as if it had never been"),
-        (away(&[("dana", "kai")], START, START + 10), "somebody else stood in"),
+        (
+            away(&[("dana", "kai")], START, START + 10),
+            "somebody else stood in",
+        ),
     ] {
         let (mut world, id) = set_up();
         world.roll = Arc::new(roll);
         let request = consume(&world, &id);
-        assert_eq!(world.memory.run(&request), Err(NotGranted::NotAuthorised), "{why}");
+        assert_eq!(
+            world.memory.run(&request),
+            Err(NotGranted::NotAuthorised),
+            "{why}"
+        );
     }
 }
 
@@ -158,7 +169,12 @@ fn one_person_counts_once_and_so_does_one_place() {
     let id = two.asked(terms(2), &[]);
     assert_eq!(two.click(&id, 0, "dana", Approve).ruling, Ruling::Counted);
     assert_eq!(two.click(&id, 0, "ines", Approve).ruling, Ruling::Settled);
-    let seats: Vec<_> = two.row(&id).votes.iter().map(|vote| vote.seat().as_str().to_owned()).collect();
+    let seats: Vec<_> = two
+        .row(&id)
+        .votes
+        .iter()
+        .map(|vote| vote.seat().as_str().to_owned())
+        .collect();
     assert_eq!(seats, ["dana", "mira"]);
 }
 
@@ -188,7 +204,11 @@ fn nobody_approves_their_own_request_through_somebody_else() {
             refused(Refusal::SelfApproval),
             "{pairs:?} {persons:?}"
         );
-        assert_eq!(strict.click(&id, 0, person, Reject).ruling, Ruling::Settled, "to refuse is free");
+        assert_eq!(
+            strict.click(&id, 0, person, Reject).ruling,
+            Ruling::Settled,
+            "to refuse is free"
+        );
 
         let mut mild = world(away(pairs, START, START + 1_000));
         let mut own = terms(1);
@@ -224,7 +244,11 @@ fn a_substitute_may_what_the_absent_may_and_no_more() {
         assert_eq!(world.click(&id, 0, "ines", Approve).ruling, expected);
     }
     // Nobody acts across organisations.
-    let mut foreign = world(away(&[("rival", "ines"), ("dana", "rival")], START, START + 1_000));
+    let mut foreign = world(away(
+        &[("rival", "ines"), ("dana", "rival")],
+        START,
+        START + 1_000,
+    ));
     let id = foreign.asked(terms(1), &[]);
     for person in ["ines", "rival"] {
         assert_eq!(
@@ -237,7 +261,10 @@ fn a_substitute_may_what_the_absent_may_and_no_more() {
     let chain = [("dana", "kai"), ("kai", "ines"), ("ines", "guest")];
     let mut far = world(away(&chain, START, START + 1_000));
     let id = far.asked(terms(1), &[]);
-    assert_eq!(far.click(&id, 0, "guest", Approve).ruling, refused(Refusal::NotAuthorised));
+    assert_eq!(
+        far.click(&id, 0, "guest", Approve).ruling,
+        refused(Refusal::NotAuthorised)
+    );
     assert_eq!(far.click(&id, 0, "ines", Approve).ruling, Ruling::Settled);
 }
 
@@ -282,7 +309,11 @@ fn who_is_on_call_answers_during_the_turn_and_is_believed_afterwards() {
         } else {
             refused(Refusal::NotAuthorised)
         };
-        assert_eq!(world.click(&id, 0, person, Approve).ruling, expected, "{person} after {after}");
+        assert_eq!(
+            world.click(&id, 0, person, Approve).ruling,
+            expected,
+            "{person} after {after}"
+        );
         if allowed {
             // The next turn has begun.
             world.memory.now.0 += 100;
@@ -293,7 +324,10 @@ fn who_is_on_call_answers_during_the_turn_and_is_believed_afterwards() {
     // A list that is not there means nobody.
     let mut world = world(people());
     let id = world.asked(on_call(), &[]);
-    assert_eq!(world.click(&id, 0, "ines", Approve).ruling, refused(Refusal::NotAuthorised));
+    assert_eq!(
+        world.click(&id, 0, "ines", Approve).ruling,
+        refused(Refusal::NotAuthorised)
+    );
 }
 
 #[test]

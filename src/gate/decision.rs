@@ -199,7 +199,9 @@ mod tests {
             name: name.into(),
             approvers: Approvers {
                 roles: vec![],
-                operators: operators.iter().map(|id| (*id).to_owned()).collect(), ..Approvers::default() },
+                operators: operators.iter().map(|id| (*id).to_owned()).collect(),
+                ..Approvers::default()
+            },
             quorum,
         }
     }

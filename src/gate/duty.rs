@@ -41,7 +41,10 @@ pub struct Rotation {
 impl Rota {
     /// Who is on call at this instant. Nobody where no shift holds and no rotation has begun.
     pub fn on_call(&self, at: UtcMillis) -> Vec<&str> {
-        let shifts = self.shifts.iter().filter(|shift| holds(shift.from, shift.until, at));
+        let shifts = self
+            .shifts
+            .iter()
+            .filter(|shift| holds(shift.from, shift.until, at));
         let named: BTreeSet<&str> = shifts.map(|shift| shift.operator.as_str()).collect();
         if !named.is_empty() {
             return named.into_iter().collect();
@@ -162,7 +165,12 @@ impl Absences {
     /// and named them. It goes no further.
     pub fn steads(&self, person: &str, at: UtcMillis) -> BTreeSet<Stead<'_>> {
         let mut steads = BTreeSet::new();
-        for absent in self.0.keys().map(String::as_str).filter(|absent| *absent != person) {
+        for absent in self
+            .0
+            .keys()
+            .map(String::as_str)
+            .filter(|absent| *absent != person)
+        {
             let Some(first) = self.substitute(absent, at) else {
                 continue;
             };

@@ -18,9 +18,14 @@ fn away(from: i64, until: i64, substitute: &str) -> Absence {
     }
 }
 
-fn absences(list: &[(&str, &[(i64, i64, &str)])]) -> Absences {
+/// A person and the spans in which they are away, each with a substitute.
+type Away<'a> = (&'a str, &'a [(i64, i64, &'a str)]);
+
+fn absences(list: &[Away<'_>]) -> Absences {
     Absences::new(list.iter().map(|(person, spans)| {
-        let spans = spans.iter().map(|(from, until, substitute)| away(*from, *until, substitute));
+        let spans = spans
+            .iter()
+            .map(|(from, until, substitute)| away(*from, *until, substitute));
         ((*person).to_owned(), spans.collect())
     }))
 }
@@ -89,11 +94,17 @@ fn a_substitute_acts_from_the_first_instant_to_the_last_and_two_steps_far() {
     assert_eq!(steads("mira", 200), []);
     assert_eq!(
         steads("tomas", 150),
-        [("dana".to_owned(), Some("mira".to_owned())), ("mira".to_owned(), None)]
+        [
+            ("dana".to_owned(), Some("mira".to_owned())),
+            ("mira".to_owned(), None)
+        ]
     );
     assert_eq!(
         steads("ines", 160),
-        [("mira".to_owned(), Some("tomas".to_owned())), ("tomas".to_owned(), None)],
+        [
+            ("mira".to_owned(), Some("tomas".to_owned())),
+            ("tomas".to_owned(), None)
+        ],
         "three steps are too far: nothing of dana's"
     );
     assert_eq!(absences.circle(), None);
@@ -102,17 +113,35 @@ fn a_substitute_acts_from_the_first_instant_to_the_last_and_two_steps_far() {
 #[test]
 fn a_circle_is_one_only_where_its_spans_meet() {
     for (list, expected) in [
-        (&[("a", &[(0, 10, "b")][..]), ("b", &[(5, 15, "a")])][..], Some(vec!["a", "b"])),
+        (
+            &[("a", &[(0, 10, "b")][..]), ("b", &[(5, 15, "a")])][..],
+            Some(vec!["a", "b"]),
+        ),
         (&[("a", &[(0, 10, "b")]), ("b", &[(10, 15, "a")])], None),
         (&[("a", &[(0, 10, "a")])], Some(vec!["a"])),
         (
-            &[("a", &[(0, 10, "b")]), ("b", &[(9, 20, "c")]), ("c", &[(0, 10, "a")])],
+            &[
+                ("a", &[(0, 10, "b")]),
+                ("b", &[(9, 20, "c")]),
+                ("c", &[(0, 10, "a")]),
+            ],
             Some(vec!["a", "b", "c"]),
         ),
-        (&[("a", &[(0, 10, "b")]), ("b", &[(0, 10, "c")]), ("c", &[(10, 20, "a")])], None),
+        (
+            &[
+                ("a", &[(0, 10, "b")]),
+                ("b", &[(0, 10, "c")]),
+                ("c", &[(10, 20, "a")]),
+            ],
+            None,
+        ),
         // A way that leads into a circle that it is no part of.
         (
-            &[("a", &[(0, 10, "b")]), ("b", &[(0, 10, "c")]), ("c", &[(0, 10, "b")])],
+            &[
+                ("a", &[(0, 10, "b")]),
+                ("b", &[(0, 10, "c")]),
+                ("c", &[(0, 10, "b")]),
+            ],
             Some(vec!["b", "c"]),
         ),
     ] {

@@ -115,7 +115,9 @@ mod tests {
             channels: vec!["ops".to_owned()],
             approvers: Approvers {
                 roles: vec!["finance".to_owned()],
-                operators: Vec::new(), ..Approvers::default() },
+                operators: Vec::new(),
+                ..Approvers::default()
+            },
             also: Vec::new(),
             quorum: 2,
             deny_threshold: 1,

@@ -156,7 +156,9 @@ fn policy() -> Policy {
             channels: Some(vec!["chat".into(), "chat-globex".into()]),
             approvers: Some(Approvers {
                 roles: vec!["finance".into()],
-                operators: vec![], ..Approvers::default() }),
+                operators: vec![],
+                ..Approvers::default()
+            }),
             timeout: Some(Duration::from_mins(2)),
             ..ConfirmSource::default()
         },

@@ -190,7 +190,9 @@ impl Answer {
             workspace.confirmation(id).is_some_and(|row| {
                 let under_way = row.state.consumed().is_some() && row.ledger.outcome.is_none();
                 let themselves = row.asked.persons.contains(person) && !row.terms.self_approval;
-                let may_decide = self.roll.may_decide(person, &row.org, &row.terms, workspace.now());
+                let may_decide = self
+                    .roll
+                    .may_decide(person, &row.org, &row.terms, workspace.now());
                 under_way && !themselves && may_decide
             })
         })

@@ -86,7 +86,9 @@ pub(crate) fn terms() -> Terms {
         channels: Vec::new(),
         approvers: Approvers {
             roles: vec!["finance".to_owned()],
-            operators: Vec::new(), ..Approvers::default() },
+            operators: Vec::new(),
+            ..Approvers::default()
+        },
         also: vec![],
         quorum: 1,
         deny_threshold: 1,

@@ -16,7 +16,10 @@ pub(super) fn check(view: &View<'_>) {
         "on_call",
         "name",
         "list of people on call",
-        view.on_call.iter().map(|list| list.map(|list| list.name.as_str())),
+        view.on_call
+            .iter()
+            .flatten()
+            .map(|list| list.map(|list| list.name.as_str())),
     );
     if !view.operators_whole {
         return;
@@ -31,12 +34,16 @@ pub(super) fn check(view: &View<'_>) {
 /// Everybody on a list is an operator.
 fn people_stand(view: &View<'_>) {
     let known: Vec<&str> = view.operators().map(|operator| operator.id.as_str()).collect();
-    for (index, list) in view.on_call.iter().enumerate() {
+    for (index, list) in view.on_call.iter().flatten().enumerate() {
         let Some(list) = list else { continue };
         let path = format!("on_call[{index}]");
         let shifts = list.rota.shifts.iter().enumerate();
         let shifts = shifts.map(|(at, shift)| (format!("{path}.shifts[{at}].operator"), &shift.operator));
-        let turns = list.rota.rotation.iter().flat_map(|rotation| rotation.operators.iter().enumerate());
+        let turns = list
+            .rota
+            .rotation
+            .iter()
+            .flat_map(|rotation| rotation.operators.iter().enumerate());
         let turns = turns.map(|(at, person)| (format!("{path}.rotation.operators[{at}]"), person));
         for (key, person) in shifts.chain(turns) {
             if !known.contains(&person.as_str()) {
@@ -109,12 +116,20 @@ fn no_circle(view: &View<'_>) {
         .iter()
         .position(|operator| operator.is_some_and(|operator| operator.id == first))
         .unwrap_or_default();
-    let way = circle.iter().chain([&first]).copied().collect::<Vec<_>>().join(" → ");
+    let way = circle
+        .iter()
+        .chain([&first])
+        .copied()
+        .collect::<Vec<_>>()
+        .join(" → ");
     view.complain(
         &format!("operators[{index}].away"),
         Complaint::new(
             ProblemKind::Conflict,
-            format!("these people are away at the same time and stand in for each other: {}", shown(&way)),
+            format!(
+                "these people are away at the same time and stand in for each other: {}",
+                shown(&way)
+            ),
         )
         .remedy("name a substitute who is there"),
     );
@@ -122,7 +137,7 @@ fn no_circle(view: &View<'_>) {
 
 /// Every list that approvers name is there.
 pub(super) fn lists_stand(view: &View<'_>, path: &str, approvers: &Approvers) {
-    if !view.on_call_whole {
+    if !view.on_call_whole() {
         return;
     }
     let known: Vec<&str> = view.lists().map(|list| list.name.as_str()).collect();
@@ -136,8 +151,16 @@ pub(super) fn lists_stand(view: &View<'_>, path: &str, approvers: &Approvers) {
 
 /// The instants at which those whom the approvers mean change, and so their number: one where no list is named.
 pub(super) fn moments(view: &View<'_>, approvers: &[&Approvers]) -> BTreeSet<UtcMillis> {
-    let named = |list: &&OnCall| approvers.iter().any(|approvers| approvers.on_call.contains(&list.name));
-    let mut moments: BTreeSet<UtcMillis> = view.lists().filter(named).flat_map(|list| list.rota.moments()).collect();
+    let named = |list: &&OnCall| {
+        approvers
+            .iter()
+            .any(|approvers| approvers.on_call.contains(&list.name))
+    };
+    let mut moments: BTreeSet<UtcMillis> = view
+        .lists()
+        .filter(named)
+        .flat_map(|list| list.rota.moments())
+        .collect();
     if moments.is_empty() {
         moments.insert(UtcMillis(0));
     }

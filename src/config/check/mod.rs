@@ -36,12 +36,12 @@ struct View<'a> {
     source: &'a SourceMap,
     tokens: Vec<Option<&'a TokenConfig>>,
     operators: Vec<Option<&'a Operator>>,
-    on_call: Vec<Option<&'a OnCall>>,
+    /// Nothing while the section as a whole could not be read.
+    on_call: Option<Vec<Option<&'a OnCall>>>,
     channels: Vec<Option<&'a ChannelConfig>>,
     /// Whether all tokens, operators and channels could be read.
     tokens_whole: bool,
     operators_whole: bool,
-    on_call_whole: bool,
     channels_whole: bool,
 }
 
@@ -65,8 +65,6 @@ pub(super) fn whole(cx: &Context<'_>, source: &SourceMap, draft: Draft) -> Optio
     let tokens_whole = is_whole(tokens.as_deref());
     let tokens = tokens.unwrap_or_default();
     let operators_whole = is_whole(operators.as_deref());
-    let on_call_whole = is_whole(on_call.as_deref());
-    let on_call = on_call.unwrap_or_default();
     let drafts = operators.unwrap_or_default();
     let policy_source = policy.as_ref().and_then(PolicyDraft::source);
     let operators = operator::settle(
@@ -83,11 +81,12 @@ pub(super) fn whole(cx: &Context<'_>, source: &SourceMap, draft: Draft) -> Optio
             source,
             tokens: tokens.iter().map(Option::as_ref).collect(),
             operators: operators.iter().map(Option::as_ref).collect(),
-            on_call: on_call.iter().map(Option::as_ref).collect(),
+            on_call: on_call
+                .as_ref()
+                .map(|lists| lists.iter().map(Option::as_ref).collect()),
             channels: channels.iter().map(Option::as_ref).collect(),
             tokens_whole,
             operators_whole,
-            on_call_whole,
             channels_whole,
         };
         channel::check(&view);
@@ -110,7 +109,7 @@ pub(super) fn whole(cx: &Context<'_>, source: &SourceMap, draft: Draft) -> Optio
         storage: storage?,
         tokens: tokens.into_iter().collect::<Option<_>>()?,
         operators: operators.into_iter().collect::<Option<_>>()?,
-        on_call: on_call.into_iter().collect::<Option<_>>()?,
+        on_call: on_call?.into_iter().collect::<Option<_>>()?,
         channels: channels.into_iter().collect::<Option<_>>()?,
         policy: policy_source?,
         job: job?,
@@ -217,7 +216,7 @@ impl View<'_> {
     }
 
     fn lists(&self) -> impl Iterator<Item = &OnCall> {
-        self.on_call.iter().copied().flatten()
+        self.on_call.iter().flatten().copied().flatten()
     }
 
     fn channels(&self) -> impl Iterator<Item = &ChannelConfig> {
@@ -237,8 +236,12 @@ impl View<'_> {
         )
     }
 
+    fn on_call_whole(&self) -> bool {
+        is_whole(self.on_call.as_deref())
+    }
+
     fn whole(&self) -> bool {
-        self.tokens_whole && self.operators_whole && self.on_call_whole && self.channels_whole
+        self.tokens_whole && self.operators_whole && self.on_call_whole() && self.channels_whole
     }
 }
 

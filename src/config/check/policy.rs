@@ -107,7 +107,10 @@ fn names_stand(view: &View<'_>, path: &str, confirm: &ConfirmSource) -> bool {
     }
     let stages = confirm.stages.iter().flatten().enumerate();
     let stages = stages.map(|(index, stage)| (format!("{path}.stages[{index}]"), &stage.approvers));
-    let own = confirm.approvers.iter().map(|approvers| (path.to_owned(), approvers));
+    let own = confirm
+        .approvers
+        .iter()
+        .map(|approvers| (path.to_owned(), approvers));
     for (path, approvers) in own.chain(stages) {
         duty::lists_stand(view, &path, approvers);
     }
@@ -361,7 +364,11 @@ fn at_times_too_few(
     let message = format!(
         "{quorum} must approve, but there are times at which in the organisation `{org}` only {} could: {}",
         names.len(),
-        if names.is_empty() { "nobody".to_owned() } else { shown(&names.join(", ")) }
+        if names.is_empty() {
+            "nobody".to_owned()
+        } else {
+            shown(&names.join(", "))
+        }
     );
     view.warn(&format!("{}.approvers.on_call", asking.path), message);
 }

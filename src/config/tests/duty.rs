@@ -46,9 +46,21 @@ fn absences_that_cannot_be_meant_are_refused() {
     let away = |spans: &str| format!("  - id: noor\n    away: {spans}\n");
     let span = "from: '2026-12-24T00:00:00Z', until: '2026-12-26T00:00:00Z'";
     for (spans, kind, key) in [
-        (format!("[{{{span}, substitute: dna}}]"), UnknownName, "operators[1].away[0].substitute"),
-        (format!("[{{{span}, substitute: noor}}]"), Conflict, "operators[1].away[0].substitute"),
-        (format!("[{{{span}}}]"), MissingKey, "operators[1].away[0].substitute"),
+        (
+            format!("[{{{span}, substitute: dna}}]"),
+            UnknownName,
+            "operators[1].away[0].substitute",
+        ),
+        (
+            format!("[{{{span}, substitute: noor}}]"),
+            Conflict,
+            "operators[1].away[0].substitute",
+        ),
+        (
+            format!("[{{{span}}}]"),
+            MissingKey,
+            "operators[1].away[0].substitute",
+        ),
         (
             "[{from: '2026-12-24', until: '2026-12-26T00:00:00Z', substitute: dana}]".to_owned(),
             BadValue,
@@ -60,11 +72,17 @@ fn absences_that_cannot_be_meant_are_refused() {
             "operators[1].away[0]",
         ),
         (
-            format!("[{{{span}, substitute: dana}}, {{from: '2026-12-25T00:00:00Z', until: '2026-12-27T00:00:00Z', substitute: dana}}]"),
+            format!(
+                "[{{{span}, substitute: dana}}, {{from: '2026-12-25T00:00:00Z', until: '2026-12-27T00:00:00Z', substitute: dana}}]"
+            ),
             Conflict,
             "operators[1].away[1]",
         ),
-        (format!("[{{{span}, substitute: dana, until_when: x}}]"), UnknownKey, "operators[1].away[0].until_when"),
+        (
+            format!("[{{{span}, substitute: dana, until_when: x}}]"),
+            UnknownKey,
+            "operators[1].away[0].until_when",
+        ),
     ] {
         check(NOOR, &away(&spans), kind, key);
     }
@@ -72,13 +90,22 @@ fn absences_that_cannot_be_meant_are_refused() {
 
 #[test]
 fn a_circle_is_named_whole() {
-    let dana = "    away: [{from: '2026-12-24T00:00:00Z', until: '2026-12-26T00:00:00Z', substitute: noor}]\n";
-    let noor = "    away: [{from: '2026-12-25T00:00:00Z', until: '2026-12-28T00:00:00Z', substitute: dana}]\n";
+    let dana =
+        "    away: [{from: '2026-12-24T00:00:00Z', until: '2026-12-26T00:00:00Z', substitute: noor}]\n";
+    let noor =
+        "    away: [{from: '2026-12-25T00:00:00Z', until: '2026-12-28T00:00:00Z', substitute: dana}]\n";
     let both = BASE
-        .replacen("    email: dana@example.com\n", &format!("    email: dana@example.com\n{dana}"), 1)
+        .replacen(
+            "    email: dana@example.com\n",
+            &format!("    email: dana@example.com\n{dana}"),
+            1,
+        )
         .replacen(NOOR, &format!("{NOOR}{noor}"), 1);
     let problem = refusal(&both);
-    assert_eq!((problem.kind, problem.key.as_str()), (Conflict, "operators[0].away"));
+    assert_eq!(
+        (problem.kind, problem.key.as_str()),
+        (Conflict, "operators[0].away")
+    );
     assert!(problem.to_string().contains("dana → noor → dana"), "{problem}");
     // One after the other they may.
     let apart = both.replace("2026-12-25T00:00:00Z", "2026-12-26T00:00:00Z");
@@ -95,30 +122,64 @@ fn a_substitute_is_of_the_same_organisation() {
             1,
         );
     let problem = refusal(&text);
-    assert_eq!((problem.kind, problem.key.as_str()), (Conflict, "operators[1].away[0].substitute"));
+    assert_eq!(
+        (problem.kind, problem.key.as_str()),
+        (Conflict, "operators[1].away[0].substitute")
+    );
 }
 
 #[test]
 fn lists_that_cannot_be_meant_are_refused() {
     for (lists, kind, key) in [
         ("  - {name: payments}\n", NobodyDecides, "on_call[0]"),
-        ("  - {rotation: {start: '2026-12-01T00:00:00Z', every: 7d, operators: [dana]}}\n", MissingKey, "on_call[0].name"),
-        ("  - {name: p, rotation: {start: '2026-12-01T00:00:00Z', every: 7d, operators: []}}\n", BadValue, "on_call[0].rotation.operators"),
-        ("  - {name: p, rotation: {start: '2026-12-01T00:00:00Z', every: 1s, operators: [dana]}}\n", BadValue, "on_call[0].rotation.every"),
-        ("  - {name: p, rotation: {start: 'today', every: 7d, operators: [dana]}}\n", BadValue, "on_call[0].rotation.start"),
-        ("  - {name: p, rotation: {start: '2026-12-01T00:00:00Z', every: 7d, operators: [dna]}}\n", UnknownName, "on_call[0].rotation.operators[0]"),
-        ("  - {name: p, shifts: [{from: '2026-12-01T00:00:00Z', until: '2026-12-02T00:00:00Z', operator: dna}]}\n", UnknownName, "on_call[0].shifts[0].operator"),
+        (
+            "  - {rotation: {start: '2026-12-01T00:00:00Z', every: 7d, operators: [dana]}}\n",
+            MissingKey,
+            "on_call[0].name",
+        ),
+        (
+            "  - {name: p, rotation: {start: '2026-12-01T00:00:00Z', every: 7d, operators: []}}\n",
+            BadValue,
+            "on_call[0].rotation.operators",
+        ),
+        (
+            "  - {name: p, rotation: {start: '2026-12-01T00:00:00Z', every: 1s, operators: [dana]}}\n",
+            BadValue,
+            "on_call[0].rotation.every",
+        ),
+        (
+            "  - {name: p, rotation: {start: 'today', every: 7d, operators: [dana]}}\n",
+            BadValue,
+            "on_call[0].rotation.start",
+        ),
+        (
+            "  - {name: p, rotation: {start: '2026-12-01T00:00:00Z', every: 7d, operators: [dna]}}\n",
+            UnknownName,
+            "on_call[0].rotation.operators[0]",
+        ),
+        (
+            "  - {name: p, shifts: [{from: '2026-12-01T00:00:00Z', until: '2026-12-02T00:00:00Z', operator: dna}]}\n",
+            UnknownName,
+            "on_call[0].shifts[0].operator",
+        ),
     ] {
         check(LISTS, &with_lists(lists), kind, key);
     }
-    let twice = "  - {name: p, rotation: {start: '2026-12-01T00:00:00Z', every: 7d, operators: [dana]}}\n".repeat(2);
+    let twice =
+        "  - {name: p, rotation: {start: '2026-12-01T00:00:00Z', every: 7d, operators: [dana]}}\n".repeat(2);
     check(LISTS, &with_lists(&twice), Conflict, "on_call[1].name");
 }
 
 #[test]
 fn the_quorum_is_in_reach_of_who_is_on_call() {
-    let rule = |approvers: &str, quorum: u32| format!("      approvers: {approvers}\n      quorum: {quorum}\n");
-    check(RULE, &rule("{on_call: [pay]}", 1), UnknownName, "policy.rules[0].approvers.on_call[0]");
+    let rule =
+        |approvers: &str, quorum: u32| format!("      approvers: {approvers}\n      quorum: {quorum}\n");
+    check(
+        RULE,
+        &rule("{on_call: [pay]}", 1),
+        UnknownName,
+        "policy.rules[0].approvers.on_call[0]",
+    );
     let turns = "  - name: payments\n    rotation: {start: '2026-12-01T00:00:00Z', every: 7d, operators: [dana, noor]}\n";
     let with = |approvers: &str, quorum: u32| {
         BASE.replacen(LISTS, &with_lists(turns), 1)
@@ -127,7 +188,11 @@ fn the_quorum_is_in_reach_of_who_is_on_call() {
     assert_eq!(loaded(&with("{on_call: [payments]}", 1)).warnings, []);
     // There are two on the list, but never both at once.
     let problem = refusal(&with("{on_call: [payments]}", 2));
-    assert_eq!((problem.kind, problem.key.as_str()), (BadValue, "policy.rules[0].quorum"), "{problem}");
+    assert_eq!(
+        (problem.kind, problem.key.as_str()),
+        (BadValue, "policy.rules[0].quorum"),
+        "{problem}"
+    );
     // With dana beside, the quorum is there while noor is on call, and only then.
     let warnings = loaded(&with("{on_call: [payments], operators: [dana]}", 2)).warnings;
     assert_eq!(warnings.len(), 1, "{warnings:?}");
@@ -135,6 +200,13 @@ fn the_quorum_is_in_reach_of_who_is_on_call() {
     assert!(warnings[0].message.contains("only 1 could: dana"), "{warnings:?}");
     // Stages are filled at one and the same time.
     let stages = "      stages: [{name: a, approvers: {on_call: [payments]}}, {name: b, approvers: {operators: [dana]}}]\n";
-    let text = BASE.replacen(LISTS, &with_lists(turns), 1).replacen(RULE, stages, 1);
-    assert!(loaded(&text).warnings.iter().any(|warning| warning.key.ends_with("on_call")));
+    let text = BASE
+        .replacen(LISTS, &with_lists(turns), 1)
+        .replacen(RULE, stages, 1);
+    assert!(
+        loaded(&text)
+            .warnings
+            .iter()
+            .any(|warning| warning.key.ends_with("on_call"))
+    );
 }

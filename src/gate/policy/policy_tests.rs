@@ -36,7 +36,9 @@ fn source(default: Effect, rules: Vec<RuleSource>) -> PolicySource {
         channels: Some(vec!["desk".to_owned()]),
         approvers: Some(Approvers {
             roles: vec!["finance".to_owned()],
-            operators: Vec::new(), ..Approvers::default() }),
+            operators: Vec::new(),
+            ..Approvers::default()
+        }),
         ..ConfirmSource::default()
     };
     PolicySource {
@@ -295,7 +297,9 @@ fn an_unevaluable_confirm_rule_brings_its_own_terms() {
     strict.confirm.quorum = Some(2);
     strict.confirm.approvers = Some(Approvers {
         roles: Vec::new(),
-        operators: vec!["dana".to_owned()], ..Approvers::default() });
+        operators: vec!["dana".to_owned()],
+        ..Approvers::default()
+    });
     let terms = call("{}")
         .judged(&policy(Effect::Allow, vec![strict]))
         .terms
@@ -603,7 +607,9 @@ fn asked(judged: Judgement) -> (Terms, Vec<Approvers>) {
 fn only(operator: &str) -> Approvers {
     Approvers {
         roles: Vec::new(),
-        operators: vec![operator.to_owned()], ..Approvers::default() }
+        operators: vec![operator.to_owned()],
+        ..Approvers::default()
+    }
 }
 
 #[test]
@@ -1018,7 +1024,9 @@ fn terms_come_from_the_rule_then_the_policy_then_the_defaults() {
         channels: Some(vec!["ops".to_owned()]),
         approvers: Some(Approvers {
             roles: Vec::new(),
-            operators: vec!["dana".to_owned()], ..Approvers::default() }),
+            operators: vec!["dana".to_owned()],
+            ..Approvers::default()
+        }),
         quorum: Some(3),
         deny_threshold: Some(2),
         self_approval: Some(true),

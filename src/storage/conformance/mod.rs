@@ -207,7 +207,9 @@ impl Ask {
                 channels: vec!["channel-0".to_owned()],
                 approvers: Approvers {
                     roles: vec!["finance".to_owned()],
-                    operators: Vec::new(), ..Approvers::default() },
+                    operators: Vec::new(),
+                    ..Approvers::default()
+                },
                 also: vec![],
                 quorum: self.quorum,
                 deny_threshold: 1,
