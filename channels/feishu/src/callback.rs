@@ -56,9 +56,21 @@ pub(crate) fn answer(reply: &Reply) -> HttpAnswer {
     HttpAnswer::json(&answer)
 }
 
+/// The ids of a person, the most specific first.
+pub(crate) fn person(ids: &Object) -> Option<Vec<String>> {
+    let open_id = id(ids, &["open_id"])?;
+    // A tenant chooses its user ids freely: one that is spelled like an open or union id must not pass for it.
+    let spelled_as = |id: &String| ["ou_", "on_"].into_iter().find(|prefix| id.starts_with(prefix));
+    let mut known = vec![open_id];
+    known.extend(id(ids, &["union_id"]).filter(|id| spelled_as(id) == Some("on_")));
+    known.extend(id(ids, &["user_id"]).filter(|id| spelled_as(id).is_none()));
+    Some(known)
+}
+
 fn click(event: &Object) -> Result<Click, &'static str> {
     let replay_key = id(event, &["header", "event_id"]).ok_or("event_id_missing")?;
-    let open_id = id(event, &["event", "operator", "open_id"]).ok_or("operator_missing")?;
+    let operator = object(event, "event").and_then(|event| object(event, "operator"));
+    let ids = operator.and_then(person).ok_or("operator_missing")?;
     let tenant = id(event, &["event", "operator", "tenant_key"]);
     if tenant != id(event, &["header", "tenant_key"]) {
         return Err("tenant_disagrees");
@@ -67,13 +79,6 @@ fn click(event: &Object) -> Result<Click, &'static str> {
     let message = id(event, &["event", "context", "open_message_id"]).ok_or("message_missing")?;
     let action = object(event, "event").and_then(|event| object(event, "action"));
     let pressed = pressed(action.ok_or("value_missing")?)?;
-    // A tenant chooses its user ids freely: one that is spelled like an open or union id must not pass for it.
-    let spelled_as = |id: &String| ["ou_", "on_"].into_iter().find(|prefix| id.starts_with(prefix));
-    let mut ids = vec![open_id];
-    let union_id = id(event, &["event", "operator", "union_id"]);
-    ids.extend(union_id.filter(|id| spelled_as(id) == Some("on_")));
-    let user_id = id(event, &["event", "operator", "user_id"]);
-    ids.extend(user_id.filter(|id| spelled_as(id).is_none()));
     Ok(Click {
         app: id(event, &["header", "app_id"]),
         chat,
@@ -134,7 +139,7 @@ fn object<'a>(parent: &'a Object, key: &str) -> Option<&'a Map<String, Value>> {
     parent.get(key)?.as_object()
 }
 
-fn id(event: &Object, path: &[&str]) -> Option<String> {
+pub(crate) fn id(event: &Object, path: &[&str]) -> Option<String> {
     text(event, path)
         .filter(|id| !id.is_empty() && id.len() <= LONGEST_ID)
         .map(str::to_owned)

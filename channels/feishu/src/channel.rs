@@ -8,6 +8,7 @@ use gatepost_channel::{
     AppKey, Card, Channel, Click, Connection, Failure, Finding, Health, HttpAnswer, Inbound, MessageRef,
     Needs, Pace, PostKey, Posted, RawRequest, Refusal, Reply, UtcMillis, Verifier, Webhook,
 };
+use gatepost_channel::{Command, Whisper};
 
 use crate::KIND;
 use crate::card::lay_out;
@@ -16,12 +17,12 @@ use crate::config::{ConfigError, FeishuConfig, Mode, is_id};
 use crate::connection::FeishuConnection;
 use crate::exam::{self, Way};
 use crate::verify::{CallbackVerifier, Document};
-use crate::{callback, check, post};
+use crate::{callback, check, message, post};
 
 /// A group on Feishu or Lark.
 #[derive(Debug)]
 pub struct FeishuChannel {
-    app: Arc<FeishuApp>,
+    pub(crate) app: Arc<FeishuApp>,
     name: String,
     chat_id: String,
     tenants: Vec<String>,
@@ -145,6 +146,10 @@ impl Channel for FeishuChannel {
         }
     }
 
+    fn whisper(&self) -> Option<&dyn Whisper> {
+        Some(self)
+    }
+
     fn connection(&self) -> Option<Arc<dyn Connection>> {
         match &self.inlet {
             Inlet::Webhook(_) => None,
@@ -158,6 +163,7 @@ impl Verifier for FeishuWebhook {
         Ok(match self.verifier.document(request, now)? {
             Document::Challenge(text) => Inbound::Handshake(callback::challenge(&text)),
             Document::CardAction(event) => callback::read(&event),
+            Document::Message(event) => message::read(&event),
             Document::OtherEvent => Inbound::Ignored {
                 answer: callback::nothing(),
                 why: "other_event",
@@ -169,5 +175,10 @@ impl Verifier for FeishuWebhook {
 impl Webhook for FeishuWebhook {
     fn answer(&self, _click: &Click, reply: &Reply) -> HttpAnswer {
         callback::answer(reply)
+    }
+
+    /// An event is acknowledged; the person is answered by a message.
+    fn answer_command(&self, _command: &Command, _reply: &Reply) -> HttpAnswer {
+        callback::nothing()
     }
 }

@@ -83,7 +83,7 @@ fn a_click_passes_from_bytes_to_answer() {
 #[test]
 fn other_events_are_answered_with_an_empty_object() {
     let mut event = press(&json!({}));
-    event["header"]["event_type"] = json!("im.message.receive_v1");
+    event["header"]["event_type"] = json!("im.chat.updated_v1");
     let request = signed(&sealed(event.to_string().as_bytes()));
     let webhook = FeishuWebhook {
         verifier: fixture::verifier(),

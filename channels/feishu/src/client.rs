@@ -3,7 +3,7 @@
 //! Success is HTTP 2xx with `code` 0; everything else is a `CallError`. No address, header or body reaches a log or an error.
 
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use gatepost_channel::{AppKey, Secret, UtcMillis};
@@ -35,6 +35,7 @@ pub struct FeishuApp {
     app_id: String,
     app_secret: Secret,
     tokens: TokenCache,
+    me: OnceLock<String>,
     patience: Duration,
 }
 
@@ -70,6 +71,7 @@ impl FeishuApp {
             app_id: config.app_id,
             app_secret: config.app_secret,
             tokens: TokenCache::default(),
+            me: OnceLock::new(),
             patience: CALL_TIMEOUT,
         }))
     }
@@ -145,6 +147,25 @@ impl FeishuApp {
             .filter(|seconds| *seconds > 0)
             .map(Duration::from_secs);
         Ok(Fresh { token, life })
+    }
+
+    /// The bot's own `open_id`; asked for once.
+    pub(crate) async fn me(&self) -> Result<String, CallError> {
+        if let Some(me) = self.me.get() {
+            return Ok(me.clone());
+        }
+        let answer = self
+            .call(&Call {
+                name: "bot.info",
+                method: Method::GET,
+                path: &["open-apis", "bot", "v3", "info"],
+                query: &[],
+                body: None,
+            })
+            .await?;
+        let me = text(&answer, &["bot", "open_id"]).filter(|id| is_id(id));
+        let me = me.ok_or_else(|| CallError::Unclear("no bot in the answer".to_owned()))?;
+        Ok(self.me.get_or_init(|| me.to_owned()).clone())
     }
 
     /// Asks where a long connection may be opened: an address for one use, and how to behave. The ticket stands in the

@@ -342,3 +342,26 @@ async fn ten_thousand_presses_are_taken_and_answered() {
     })
     .await;
 }
+
+#[tokio::test(start_paused = true)]
+async fn a_message_over_the_connection_is_a_command_and_its_answer_goes_another_way() {
+    let _still = still();
+    with_platform(vec![], vec![], async |mut world| {
+        let mut link = world.link().await;
+        link.event(1, 2, &crate::fixture::message("/gatepost pending"))
+            .await;
+        let taken = link.next().await.unwrap();
+        let payload: serde_json::Value = serde_json::from_slice(taken.payload.as_ref().unwrap()).unwrap();
+        assert_eq!(payload, json!({ "code": 200 }), "nothing of the answer is in it");
+        link.event(2, 1, &crate::fixture::message("fail")).await;
+        let failed = link.next().await.unwrap();
+        let payload: serde_json::Value = serde_json::from_slice(failed.payload.as_ref().unwrap()).unwrap();
+        assert_eq!(payload, json!({ "code": 500 }), "so that it comes again");
+        let heard = world.desk.commands.lock().unwrap().clone();
+        let words: Vec<_> = heard.iter().map(|command| command.words.as_str()).collect();
+        assert_eq!(words, ["pending", "fail"]);
+        assert_eq!(heard[0].replay_key, heard[1].replay_key);
+        assert!(world.desk.clicks.lock().unwrap().is_empty());
+    })
+    .await;
+}

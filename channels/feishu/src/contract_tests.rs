@@ -72,6 +72,34 @@ fn walk(value: &Value, buttons: &mut Vec<(Decision, String)>, tags: &mut Vec<Str
     }
 }
 
+/// The event as it travels.
+fn made_of(mut event: Value, made: Made) -> RawRequest {
+    if made == Made::OtherApp {
+        event["header"]["app_id"] = json!("cli_another_app_0001");
+    }
+    let body = sealed(event.to_string().as_bytes());
+    match made {
+        Made::Authentic | Made::OtherApp => signed(&body),
+        Made::Unsigned => unsigned(&body),
+        Made::OtherSecret => {
+            let mut request = signed(&body);
+            let other = crate::crypto::signature(
+                CLOCK.to_string().as_bytes(),
+                b"n0nce-01",
+                &fixture::secret("another secret"),
+                body.as_bytes(),
+            );
+            let signature = request
+                .headers
+                .iter_mut()
+                .find(|(name, _)| name == "X-Lark-Signature");
+            signature.unwrap().1 = other.into_bytes();
+            request
+        }
+        Made::At(offset) => signed_with(&body, &(CLOCK + offset).to_string(), "n0nce-01"),
+    }
+}
+
 impl Platform for Feishu {
     fn channel(&self) -> &dyn Channel {
         &self.0
@@ -88,30 +116,15 @@ impl Platform for Feishu {
         event["event"]["operator"]["open_id"] = json!(press.user);
         event["event"]["context"] =
             json!({ "open_message_id": press.at.message, "open_chat_id": press.at.chat });
-        if made == Made::OtherApp {
-            event["header"]["app_id"] = json!("cli_another_app_0001");
-        }
-        let body = sealed(event.to_string().as_bytes());
-        match made {
-            Made::Authentic | Made::OtherApp => signed(&body),
-            Made::Unsigned => unsigned(&body),
-            Made::OtherSecret => {
-                let mut request = signed(&body);
-                let other = crate::crypto::signature(
-                    CLOCK.to_string().as_bytes(),
-                    b"n0nce-01",
-                    &fixture::secret("another secret"),
-                    body.as_bytes(),
-                );
-                let signature = request
-                    .headers
-                    .iter_mut()
-                    .find(|(name, _)| name == "X-Lark-Signature");
-                signature.unwrap().1 = other.into_bytes();
-                request
-            }
-            Made::At(offset) => signed_with(&body, &(CLOCK + offset).to_string(), "n0nce-01"),
-        }
+        made_of(event, made)
+    }
+
+    fn words(&self, words: &str, user: &str, serial: u32, made: Made) -> Option<RawRequest> {
+        let mut event = fixture::message(words);
+        event["header"]["app_id"] = json!(self.0.app().id);
+        event["event"]["message"]["message_id"] = json!(format!("om_said_{serial}"));
+        event["event"]["sender"]["sender_id"]["open_id"] = json!(user);
+        Some(made_of(event, made))
     }
 
     fn post(&self, script: &[Next], card: &Card) -> (Posted, Vec<Sent>) {
@@ -159,6 +172,11 @@ fn refusals() {
 #[test]
 fn clicks() {
     contract::check_clicks(&feishu());
+}
+
+#[test]
+fn commands() {
+    contract::check_commands(&feishu());
 }
 
 #[test]

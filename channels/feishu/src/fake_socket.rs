@@ -8,8 +8,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures_util::{SinkExt as _, StreamExt as _};
 use gatepost_channel::{
-    Answer, AppKey, Click, Connection as _, Inert, Intake, Means, Refusal, Reply, ReplyTone, UtcMillis,
-    Verified,
+    Answer, AppKey, Click, Command, Connection as _, Inert, Intake, Means, Refusal, Reply, ReplyTone,
+    UtcMillis, Verified,
 };
 use prost::Message as _;
 use reqwest::redirect;
@@ -62,6 +62,7 @@ pub(crate) async fn pass(seconds: u64) {
 /// An intake that keeps what it is given and answers with a toast.
 pub(crate) struct Desk {
     pub(crate) clicks: Mutex<Vec<Click>>,
+    pub(crate) commands: Mutex<Vec<Command>>,
     pub(crate) refused: Mutex<Vec<&'static str>>,
     /// A click is answered when a permit is there.
     pub(crate) gate: Semaphore,
@@ -81,6 +82,19 @@ impl Intake for Desk {
                 card: None,
             },
             stored: true,
+        }
+    }
+
+    async fn command(&self, _app: &AppKey, command: Verified<Command>) -> Answer {
+        self.commands.lock().unwrap().push(command.get().clone());
+        Answer {
+            reply: Reply {
+                tone: ReplyTone::Info,
+                text: Inert::new("a secret answer"),
+                card: None,
+            },
+            // A test's message says whether it could be stored.
+            stored: command.get().words != "fail",
         }
     }
 
@@ -151,6 +165,7 @@ pub(crate) async fn with_platform(
         links,
         desk: Arc::new(Desk {
             clicks: Mutex::default(),
+            commands: Mutex::default(),
             refused: Mutex::default(),
             gate: Semaphore::new(Semaphore::MAX_PERMITS),
         }),
@@ -320,6 +335,11 @@ impl Link {
     pub(crate) async fn press(&mut self, number: usize, parts: usize) {
         let mut event = fixture::press(&json!({ "decision": "approve", "note": "批准🚀".repeat(20) }));
         event["header"]["event_id"] = json!(format!("ev-{number}"));
+        self.event(number, parts, &event).await;
+    }
+
+    /// An event, in `parts` frames.
+    pub(crate) async fn event(&mut self, number: usize, parts: usize, event: &Value) {
         let bytes = event.to_string().into_bytes();
         for (seq, part) in bytes.chunks(bytes.len().div_ceil(parts)).enumerate() {
             self.send(&Frame {

@@ -94,6 +94,42 @@ pub(crate) fn press(value: &Value) -> Value {
     })
 }
 
+/// A text that Mira writes to the bot.
+pub(crate) fn message(said: &str) -> Value {
+    json!({
+        "schema": "2.0",
+        "header": {
+            "event_id": "ev_0101", "token": TOKEN, "create_time": "1795953600120",
+            "event_type": "im.message.receive_v1", "tenant_key": "tk_demo_0001", "app_id": APP,
+        },
+        "event": {
+            "sender": {
+                "sender_id": { "open_id": "ou_demo_mira", "union_id": "on_demo_mira" },
+                "sender_type": "user", "tenant_key": "tk_demo_0001",
+            },
+            "message": {
+                "message_id": "om_said_0001", "create_time": "1795953600100", "chat_id": "oc_demo_mira",
+                "chat_type": "p2p", "message_type": "text", "content": json!({ "text": said }).to_string(),
+            },
+        },
+    })
+}
+
+/// The same in a group, where these are mentioned, each as `@_user_1`, `@_user_2`, ….
+pub(crate) fn group_message(said: &str, mentioned: &[&str]) -> Value {
+    let mut event = message(said);
+    event["event"]["message"]["chat_id"] = json!("oc_demo_approvals");
+    event["event"]["message"]["chat_type"] = json!("group");
+    event["event"]["message"]["mentions"] = mentioned
+        .iter()
+        .enumerate()
+        .map(|(at, id)| {
+            json!({ "key": format!("@_user_{}", at + 1), "id": { "open_id": id }, "name": "Gatepost", "tenant_key": "tk_demo_0001" })
+        })
+        .collect();
+    event
+}
+
 pub(crate) fn words() -> Words {
     Words {
         approve: "Approve".into(),

@@ -6,7 +6,7 @@
 //! 2. [`channel`]: the adapter itself, the port's verbs on one group.
 //! 3. `card` and `elements`: the neutral card in card JSON 2.0, within the platform's budgets, without any element that reads markup.
 //! 4. `verify`, `crypto`, `document`, `legacy`: how the bytes of a callback become an authentic document, or a refusal.
-//! 5. `callback`: what an authentic document says, and the answer to a click.
+//! 5. `callback` and `message`: what an authentic document says, and the answer to a click; `whisper`: answers to one person.
 //! 6. `post` and `check`: the calls that are made; [`client`] and `token`: how; `error`: what the platform's codes mean.
 //! 7. [`connection`] and `frame`: the long connection, the same clicks without a public address.
 //!
@@ -28,9 +28,11 @@ mod error;
 mod exam;
 mod frame;
 mod legacy;
+mod message;
 mod post;
 mod token;
 mod verify;
+mod whisper;
 
 pub use channel::FeishuChannel;
 pub use client::{FeishuApp, Now};

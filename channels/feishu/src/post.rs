@@ -104,12 +104,12 @@ async fn replace(app: &FeishuApp, message: &str, card: &CardJson) -> Result<(), 
 }
 
 /// A body of plain structs of text; serialising it cannot fail.
-fn json(body: &impl Serialize) -> Vec<u8> {
+pub(crate) fn json(body: &impl Serialize) -> Vec<u8> {
     serde_json::to_vec(body).unwrap_or_default()
 }
 
 /// The key as the platform takes it: as it is, or its digest when it is too long.
-fn uuid(key: &PostKey) -> String {
+pub(crate) fn uuid(key: &PostKey) -> String {
     if key.0.len() <= LONGEST_KEY && !key.0.is_empty() {
         return key.0.clone();
     }

@@ -26,6 +26,8 @@ pub(crate) enum Document {
     Challenge(String),
     /// A card was clicked.
     CardAction(Object),
+    /// Somebody wrote to the bot, or in a group of it.
+    Message(Object),
     /// Some other event; none is of use here.
     OtherEvent,
 }
@@ -143,6 +145,7 @@ pub(crate) fn judge(
     }
     match text(&document, &["header", "event_type"]) {
         Some("card.action.trigger") => Ok(Document::CardAction(document)),
+        Some("im.message.receive_v1") => Ok(Document::Message(document)),
         _ => Ok(Document::OtherEvent),
     }
 }

@@ -19,7 +19,7 @@ fn word(outcome: &Result<Document, Refusal>) -> &'static str {
             } => "ignore",
             _ => "accept",
         },
-        Ok(Document::OtherEvent) => "ignore",
+        Ok(Document::Message(_) | Document::OtherEvent) => "ignore",
         Err(_) => "refuse",
     }
 }

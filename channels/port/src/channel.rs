@@ -7,6 +7,7 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
 use crate::card::Card;
+use crate::command::{Command, Whisper};
 use crate::connection::Connection;
 use crate::exam::{Finding, Needs};
 use crate::failure::Failure;
@@ -60,8 +61,9 @@ pub struct Health {
     pub detail: String,
 }
 
-/// How a private answer to a click is coloured.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+/// How a private answer to a click or a command is coloured. Stored, so its spelling is stable.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum ReplyTone {
     /// The vote counted.
     Success,
@@ -152,6 +154,11 @@ pub trait Channel: Send + Sync {
     fn private_notice(&self) -> Option<&dyn PrivateNotice> {
         None
     }
+
+    /// Answering a command apart from its request, for channels whose commands are not always answered there.
+    fn whisper(&self) -> Option<&dyn Whisper> {
+        None
+    }
 }
 
 /// How fast one group may be written to.
@@ -167,6 +174,12 @@ pub struct Pace {
 pub trait Webhook: Verifier {
     /// The answer to an authentic click, 200 always. Pure.
     fn answer(&self, click: &Click, reply: &Reply) -> HttpAnswer;
+
+    /// The answer to an authentic command, 200 always. It holds the reply only for one that is
+    /// [answered there](crate::Answered::There); else it only acknowledges. Pure.
+    fn answer_command(&self, _command: &Command, _reply: &Reply) -> HttpAnswer {
+        HttpAnswer::empty()
+    }
 }
 
 /// Telling one person something that the group does not see.

@@ -17,6 +17,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 
 use crate::channel::{AppKey, Reply};
+use crate::command::Command;
 use crate::inbound::Click;
 use crate::time::UtcMillis;
 use crate::verify::{Refusal, Verified};
@@ -48,6 +49,10 @@ pub trait Intake: Send + Sync {
     /// Decides a click that came in over a connection of `app`. Resolves once the outcome is stored, or could not be in time;
     /// a caller that waits no longer than its platform does may drop the future.
     async fn click(&self, app: &AppKey, click: Verified<Click>) -> Answer;
+
+    /// Obeys or refuses a command that came in over a connection of `app`; resolves as [`Intake::click`] does. Only the reply to a
+    /// command that is [answered there](crate::Answered::There) is for the connection to send.
+    async fn command(&self, app: &AppKey, command: Verified<Command>) -> Answer;
 
     /// Writes down that a frame was refused, as for a callback that is not authentic.
     fn refused(&self, app: &AppKey, refusal: &Refusal);

@@ -11,11 +11,13 @@ use crate::{Card, Channel, Decision, Failure, Health, MessageRef, Posted, RawReq
 mod call;
 mod callback;
 mod card;
+mod command;
 mod log;
 
 pub use call::{check_channel, check_fallback, check_outcomes, check_silence};
 pub use callback::{check_answers, check_clicks, check_refusals};
 pub use card::{check_cards, check_text};
+pub use command::check_commands;
 
 /// One answer of the fake platform to the next call of the adapter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -100,6 +102,11 @@ pub trait Platform {
     fn now(&self) -> UtcMillis;
     /// The request of a press.
     fn request(&self, press: &Press, made: Made) -> RawRequest;
+    /// The request that brings words of this person to the bot, in their own conversation with it; another serial is another
+    /// time that they say them. Nothing where the platform brings no words.
+    fn words(&self, _words: &str, _user: &str, _serial: u32, _made: Made) -> Option<RawRequest> {
+        None
+    }
     /// Posts while the fake answers so, and gives what it was sent. A call too many is a failure of the test.
     fn post(&self, script: &[Next], card: &Card) -> (Posted, Vec<Sent>);
     /// Edits the same way.

@@ -3,6 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::button::ButtonValue;
+use crate::command::Command;
 
 /// One operator's answer to a request.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Serialize, Deserialize)]
@@ -63,6 +64,8 @@ pub enum Inbound {
     Handshake(HttpAnswer),
     /// Somebody pressed a button.
     Click(Click),
+    /// Somebody spoke to the bot.
+    Command(Command),
     /// Authentic, but of no effect here. The answer is complete; `why` is a stable word for the log.
     Ignored {
         /// What the platform gets.

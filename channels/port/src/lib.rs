@@ -6,6 +6,7 @@
 //! 1. [`channel`]: the verbs every channel has (post, edit, check) and the capabilities it may have beside them.
 //! 2. [`card`]: the neutral card that an adapter lays out in the platform's own form.
 //! 3. [`inbound`] and [`verify`]: how bytes from outside become a [`Verified`] click, and the only way they can.
+//!    [`command`]: words to the bot, which come in the same way and are answered to one person alone.
 //! 4. [`connection`]: clicks without a public address, over connections that the adapter opens and the core's intake answers.
 //! 5. [`text`]: how untrusted text becomes [`Inert`].
 //! 6. [`failure`]: what can go wrong when a platform is called, in classes that say what to do next.
@@ -17,6 +18,7 @@
 pub mod button;
 pub mod card;
 pub mod channel;
+pub mod command;
 pub mod connection;
 #[cfg(feature = "contract")]
 pub mod contract;
@@ -33,6 +35,7 @@ pub use card::{Actions, Asks, Card, Fact, GrantOffer, OnceMore, Tone, Words};
 pub use channel::{
     AppKey, Channel, Health, MessageRef, Pace, PostKey, Posted, PrivateNotice, Reply, ReplyTone, Webhook,
 };
+pub use command::{Answered, Command, Listener, Place, Whisper};
 pub use connection::{Answer, Connection, ConnectionState, ConnectionStatus, Intake, Means, Stop};
 pub use exam::{Finding, FindingState, Needs};
 pub use failure::Failure;

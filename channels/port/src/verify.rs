@@ -4,6 +4,7 @@ use std::fmt;
 
 use subtle::ConstantTimeEq;
 
+use crate::command::Command;
 use crate::inbound::{Click, HttpAnswer, Inbound};
 use crate::time::UtcMillis;
 
@@ -125,6 +126,7 @@ impl Verified<Inbound> {
     pub fn open(self) -> Opened {
         match self.0 {
             Inbound::Click(click) => Opened::Click(Box::new(Verified(click))),
+            Inbound::Command(command) => Opened::Command(Box::new(Verified(command))),
             Inbound::Handshake(answer) => Opened::Answered {
                 answer,
                 ignored: None,
@@ -142,6 +144,8 @@ impl Verified<Inbound> {
 pub enum Opened {
     /// Somebody pressed a button: decide, then answer.
     Click(Box<Verified<Click>>),
+    /// Somebody spoke to the bot: obey or refuse, then answer.
+    Command(Box<Verified<Command>>),
     /// The answer is complete and nothing else happens.
     Answered {
         /// What the platform gets.

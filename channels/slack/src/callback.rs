@@ -3,12 +3,13 @@
 //! Reading is loose where Slack may add things (unknown fields, kinds, containers) and strict where a guess could decide
 //! something: one payload, one person, one message, ids that are plain words.
 
-use gatepost_channel::{Click, Decision, HttpAnswer, Inbound, PlatformUser, RawRequest, Refusal};
+use gatepost_channel::{Answered, Click, Decision, HttpAnswer, Inbound, PlatformUser, RawRequest, Refusal};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use crate::blocks::REASON;
 use crate::card::APPROVE_FOR;
+use crate::command;
 
 /// Longest reason that is taken, in characters; the field of a card holds 1,000.
 const LONGEST_REASON: usize = 2_000;
@@ -49,7 +50,10 @@ pub(crate) fn media_type(request: &RawRequest) -> Option<MediaType> {
 pub(crate) fn read(request: &RawRequest, app: &AppId) -> Result<Inbound, Refusal> {
     match decode(request)? {
         Decoded::Probe => Ok(Inbound::Handshake(HttpAnswer::empty())),
-        Decoded::Command => Ok(ignored("slash_command")),
+        Decoded::Command(fields) => {
+            let signed_at = request.single("x-slack-request-timestamp").unwrap_or_default();
+            command::read(&fields, app, &String::from_utf8_lossy(signed_at), Answered::There)
+        }
         Decoded::Event(event) => read_event(&event),
         Decoded::Interaction(payload) => read_interaction(&payload, app),
     }
@@ -60,8 +64,8 @@ pub(crate) fn read(request: &RawRequest, app: &AppId) -> Result<Inbound, Refusal
 pub(crate) enum Decoded {
     /// `ssl_check=1` and no payload.
     Probe,
-    /// A slash command.
-    Command,
+    /// A slash command: its fields.
+    Command(Vec<(String, String)>),
     /// The JSON of the one `payload` field.
     Interaction(Value),
     /// A JSON body.
@@ -89,7 +93,7 @@ pub(crate) fn decode(request: &RawRequest) -> Result<Decoded, Refusal> {
                 {
                     Ok(Decoded::Probe)
                 }
-                (None, _) if fields.iter().any(|(key, _)| key == "command") => Ok(Decoded::Command),
+                (None, _) if fields.iter().any(|(key, _)| key == "command") => Ok(Decoded::Command(fields)),
                 (None, _) => Err(Refusal::unreadable("payload_missing")),
             }
         }
@@ -227,16 +231,21 @@ fn first<'a>(payload: &'a Value, places: &[&str]) -> Result<Option<&'a str>, Ref
 fn id<'a>(payload: &'a Value, place: &str) -> Result<Option<&'a str>, Refusal> {
     match payload.pointer(place) {
         None | Some(Value::Null) => Ok(None),
-        Some(Value::String(text))
-            if (1..=255).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic()) =>
-        {
-            Ok(Some(text))
-        }
+        Some(Value::String(text)) => id_of(text).map(Some),
         Some(_) => Err(Refusal::unreadable("id_malformed")),
     }
 }
 
-const fn ignored(why: &'static str) -> Inbound {
+/// The text, when it is a plain word of a fitting length.
+pub(crate) fn id_of(text: &str) -> Result<&str, Refusal> {
+    if (1..=255).contains(&text.len()) && text.bytes().all(|byte| byte.is_ascii_graphic()) {
+        Ok(text)
+    } else {
+        Err(Refusal::unreadable("id_malformed"))
+    }
+}
+
+pub(crate) const fn ignored(why: &'static str) -> Inbound {
     Inbound::Ignored {
         answer: HttpAnswer::empty(),
         why,

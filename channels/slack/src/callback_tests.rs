@@ -238,7 +238,7 @@ fn a_form_has_one_payload_and_a_known_type() {
     assert!(matches!(
         verify(&charset),
         Ok(Inbound::Ignored {
-            why: "slash_command",
+            why: "command_incomplete",
             ..
         })
     ));

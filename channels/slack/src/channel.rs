@@ -9,6 +9,7 @@ use gatepost_channel::{
     MessageRef, Needs, Pace, PostKey, Posted, PrivateNotice, RawRequest, Refusal, Reply, UtcMillis, Verifier,
     Webhook,
 };
+use gatepost_channel::{Command, Whisper};
 use sha2::{Digest, Sha256};
 
 use crate::callback::AppId;
@@ -16,7 +17,7 @@ use crate::client::Api;
 use crate::config::{ConfigError, Mode, SlackConfig};
 use crate::connection::SlackConnection;
 use crate::verify::SlackVerifier;
-use crate::{card, check, exam, post};
+use crate::{card, check, command, exam, post};
 
 /// The kind as the configuration spells it.
 const KIND: &str = "slack";
@@ -187,6 +188,10 @@ impl Channel for SlackChannel {
     fn private_notice(&self) -> Option<&dyn PrivateNotice> {
         Some(self)
     }
+
+    fn whisper(&self) -> Option<&dyn Whisper> {
+        Some(self)
+    }
 }
 
 impl Verifier for SlackChannel {
@@ -202,5 +207,9 @@ impl Webhook for SlackChannel {
     /// Slack takes an empty 200; the outcome follows by `chat.update` and a private notice.
     fn answer(&self, _click: &Click, _reply: &Reply) -> HttpAnswer {
         HttpAnswer::empty()
+    }
+
+    fn answer_command(&self, _command: &Command, reply: &Reply) -> HttpAnswer {
+        HttpAnswer::json(&command::answer(reply))
     }
 }

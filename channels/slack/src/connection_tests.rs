@@ -138,7 +138,7 @@ async fn what_is_of_no_use_is_acknowledged_and_what_is_not_ours_is_refused() {
             .await
             .unwrap();
         for (kind, id) in [("slash_commands", "s-1"), ("something_new", "n-1")] {
-            link.send(&json!({ "type": kind, "envelope_id": id, "payload": {} }))
+            link.send(&json!({ "type": kind, "envelope_id": id, "payload": { "api_app_id": APP } }))
                 .await;
             assert_eq!(link.acknowledged().await, id);
         }

@@ -97,6 +97,40 @@ impl Platform for Slack {
         }
     }
 
+    fn words(&self, words: &str, user: &str, serial: u32, made: Made) -> Option<RawRequest> {
+        let app = if made == Made::OtherApp {
+            "A0OTHER001"
+        } else {
+            "A0DEMO0001"
+        };
+        let trigger = format!("1.{serial}.abc");
+        let fields = [
+            ("token", "legacy"),
+            ("team_id", "T0DEMO0001"),
+            ("channel_id", "D0AAAA1111"),
+            ("user_id", user),
+            ("command", "/gatepost"),
+            ("text", words),
+            ("api_app_id", app),
+            ("response_url", "https://hooks.slack.com/commands/T0/1/canary"),
+            ("trigger_id", &trigger),
+        ];
+        let body = form_urlencoded::Serializer::new(String::new())
+            .extend_pairs(fields)
+            .finish();
+        let form = "application/x-www-form-urlencoded";
+        let (at, secret) = match made {
+            Made::At(offset) => (NOW + offset, SECRET),
+            Made::OtherSecret => (NOW, "another secret"),
+            Made::Authentic | Made::OtherApp | Made::Unsigned => (NOW, SECRET),
+        };
+        let mut request = signed_at(at, secret, form, body.as_bytes());
+        if made == Made::Unsigned {
+            request.headers.truncate(1);
+        }
+        Some(request)
+    }
+
     fn post(&self, script: &[Next], card: &Card) -> (Posted, Vec<Sent>) {
         play(script, "channel_not_found", async |channel| {
             channel.post(card, &key()).await
@@ -142,6 +176,11 @@ fn refusals() {
 #[test]
 fn clicks() {
     contract::check_clicks(&slack());
+}
+
+#[test]
+fn commands() {
+    contract::check_commands(&slack());
 }
 
 #[test]

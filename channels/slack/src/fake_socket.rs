@@ -9,8 +9,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures_util::{SinkExt as _, StreamExt as _};
 use gatepost_channel::{
-    Answer, AppKey, Channel as _, Click, Connection, ConnectionStatus, Inert, Intake, Refusal, Reply,
-    ReplyTone, Secret, Verified,
+    Answer, AppKey, Channel as _, Click, Command, Connection, ConnectionStatus, Inert, Intake, Refusal,
+    Reply, ReplyTone, Secret, Verified,
 };
 use serde_json::{Value, json};
 use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
@@ -60,6 +60,7 @@ pub(crate) async fn pass(seconds: u64) {
 /// An intake that keeps what it is given.
 pub(crate) struct Desk {
     pub(crate) clicks: Mutex<Vec<Click>>,
+    pub(crate) commands: Mutex<Vec<Command>>,
     pub(crate) refused: Mutex<Vec<&'static str>>,
     pub(crate) stores: AtomicBool,
     /// A click is answered when a permit is there.
@@ -70,6 +71,7 @@ impl Desk {
     fn new() -> Arc<Self> {
         Arc::new(Self {
             clicks: Mutex::default(),
+            commands: Mutex::default(),
             refused: Mutex::default(),
             stores: AtomicBool::new(true),
             gate: Semaphore::new(Semaphore::MAX_PERMITS),
@@ -101,6 +103,20 @@ impl Intake for Desk {
             reply: Reply {
                 tone: ReplyTone::Success,
                 text: Inert::new("counted"),
+                card: None,
+            },
+            stored: self.stores.load(Ordering::SeqCst),
+        }
+    }
+
+    async fn command(&self, app: &AppKey, command: Verified<Command>) -> Answer {
+        assert_eq!(app.kind, "slack");
+        let words = command.get().words.clone();
+        self.commands.lock().unwrap().push(command.get().clone());
+        Answer {
+            reply: Reply {
+                tone: ReplyTone::Info,
+                text: Inert::new(&format!("heard {words}")),
                 card: None,
             },
             stored: self.stores.load(Ordering::SeqCst),

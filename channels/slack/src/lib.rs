@@ -7,7 +7,7 @@
 //! 3. `blocks`, `card`: the parts of Block Kit that are used, and the layout of a card within Slack's limits.
 //! 4. `client`, `error`, `wait`: one call to the Web API, and what its failure means.
 //! 5. `post`, `notice`, `check`, `exam`: what is done with such calls.
-//! 6. `verify`, `callback`: from raw bytes to a click.
+//! 6. `verify`, `callback`, `command`: from raw bytes to a click or a slash command, and the answer to the latter.
 //! 7. [`connection`]: Socket Mode, the same clicks without a public address.
 //!
 //! Untrusted text is written only into `plain_text` objects with `emoji: false` and into preformatted rich text, where Slack
@@ -19,6 +19,7 @@ mod card;
 pub mod channel;
 mod check;
 mod client;
+mod command;
 pub mod config;
 pub mod connection;
 mod error;

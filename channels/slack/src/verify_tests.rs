@@ -64,6 +64,13 @@ fn accepted_vectors_verify_and_decode() {
                     &json!({ "challenge": "3eZbrw1aBfakeChallenge" })
                 ))),
             ),
+            ("slash_command", Ok(Inbound::Command(command))) => {
+                assert_eq!(
+                    (command.called.as_str(), command.words.as_str()),
+                    ("/approvals", "list --all +mine")
+                );
+                assert_eq!(command.user.ids, ["U0FAKE0001"]);
+            }
             // Their buttons are not named like ours, so they are acknowledged and dropped.
             (_, Ok(Inbound::Ignored { answer, .. })) => assert_eq!(answer, HttpAnswer::empty(), "{name}"),
             (_, judged) => panic!("{name}: {judged:?}"),

@@ -14,6 +14,7 @@ use super::fragments::Fragments;
 use crate::callback;
 use crate::document;
 use crate::frame::{CONTROL, DATA, Frame};
+use crate::message;
 use crate::verify::{Document, Proof, judge};
 
 /// A ping that is not answered within this means a dead connection.
@@ -35,15 +36,23 @@ impl FrameVerifier for Reader {
         let token = self.verification_token.as_ref();
         Ok(match judge(document, &self.app_id, token, Proof::Sender)? {
             Document::CardAction(event) => callback::read(&event),
+            Document::Message(event) => message::read(&event),
             Document::Challenge(_) | Document::OtherEvent => Inbound::Ignored {
                 answer: callback::nothing(),
-                why: OTHER_EVENT,
+                why: "other_event",
             },
         })
     }
 }
 
-const OTHER_EVENT: &str = "other_event";
+/// What the answer to a click or a message needs.
+#[derive(Debug, Clone)]
+pub(crate) struct Slip {
+    /// Its last frame, without its payload.
+    frame: Frame,
+    /// Whether the reply is sent with it.
+    speaks: bool,
+}
 
 /// One session of the long connection.
 pub(crate) struct LongConnection {
@@ -56,7 +65,7 @@ pub(crate) struct LongConnection {
 }
 
 impl LongConnection {
-    fn control(&self, frame: &Frame) -> Step<Frame> {
+    fn control(&self, frame: &Frame) -> Step<Slip> {
         if frame.single("type") != Some("pong") {
             return Step::Nothing;
         }
@@ -71,7 +80,7 @@ impl LongConnection {
         Step::Pong
     }
 
-    fn data(&mut self, mut frame: Frame, now: Instant) -> Step<Frame> {
+    fn data(&mut self, mut frame: Frame, now: Instant) -> Step<Slip> {
         match frame.single("type") {
             Some("event") => {}
             Some("card") => tracing::warn!(
@@ -97,14 +106,16 @@ impl LongConnection {
         }
     }
 
-    fn event(&self, frame: Frame, payload: &[u8]) -> Step<Frame> {
+    fn event(&self, frame: Frame, payload: &[u8]) -> Step<Slip> {
         match Verified::frame(&*self.reader, payload) {
             Err(refusal) => Step::Refused(refusal, Some(outgoing(&frame.failed()))),
             Ok(verified) => match verified.open() {
-                Opened::Click(click) => Step::Click(click, frame),
+                Opened::Click(click) => Step::Click(click, Slip { frame, speaks: true }),
+                Opened::Command(command) => Step::Command(command, Slip { frame, speaks: false }),
                 Opened::Answered { answer, ignored } => {
                     tracing::debug!(why = ignored, "a callback had no effect");
-                    let body = Some(&answer.body[..]).filter(|_| ignored != Some(OTHER_EVENT));
+                    // An empty object says nothing: only callbacks are answered with something.
+                    let body = Some(&answer.body[..]).filter(|body| *body != b"{}");
                     Step::Write(outgoing(&frame.taken(body, 0)))
                 }
             },
@@ -113,11 +124,10 @@ impl LongConnection {
 }
 
 impl Dialect for LongConnection {
-    /// The last frame of the click, without its payload.
-    type Slip = Frame;
+    type Slip = Slip;
     const GREETS: bool = false;
 
-    fn read(&mut self, frame: websocket::Frame, now: Instant) -> Step<Frame> {
+    fn read(&mut self, frame: websocket::Frame, now: Instant) -> Step<Slip> {
         let websocket::Frame::Binary(bytes) = frame else {
             return Step::Nothing;
         };
@@ -132,11 +142,16 @@ impl Dialect for LongConnection {
         }
     }
 
-    fn answer(&self, slip: Frame, answer: Option<Answer>, took: Duration) -> Option<Outgoing> {
+    fn answer(&self, slip: Slip, answer: Option<Answer>, took: Duration) -> Option<Outgoing> {
+        let Slip { frame, speaks } = slip;
         Some(outgoing(&match answer {
             // What was not stored is said in the reply itself, which the platform shows as ours.
-            Some(answer) => slip.taken(Some(&callback::answer(&answer.reply).body), took.as_millis()),
-            None => slip.failed(),
+            Some(answer) if speaks => {
+                frame.taken(Some(&callback::answer(&answer.reply).body), took.as_millis())
+            }
+            // The person is answered by a message; an event that failed comes again.
+            Some(answer) if answer.stored => frame.taken(None, took.as_millis()),
+            Some(_) | None => frame.failed(),
         }))
     }
 

@@ -43,7 +43,7 @@ fn session() -> LongConnection {
 }
 
 /// What the session does with the frames of a vector, in order, without what asks for nothing.
-fn play(session: &mut LongConnection, frames: &[Frame]) -> Vec<Step<Frame>> {
+fn play(session: &mut LongConnection, frames: &[Frame]) -> Vec<Step<Slip>> {
     let now = Instant::now();
     frames
         .iter()
@@ -52,7 +52,7 @@ fn play(session: &mut LongConnection, frames: &[Frame]) -> Vec<Step<Frame>> {
         .collect()
 }
 
-fn written(step: &Step<Frame>) -> Frame {
+fn written(step: &Step<Slip>) -> Frame {
     let Step::Write(frame) = step else {
         panic!("{step:?}")
     };
@@ -280,6 +280,45 @@ fn a_press_becomes_a_click_and_its_answer_carries_toast_and_time() {
         payload(&decoded(&session.answer(slip, None, took).unwrap())),
         json!({ "code": 500 })
     );
+}
+
+#[test]
+fn a_message_becomes_a_command_whose_answer_says_nothing_and_one_that_was_not_stored_fails() {
+    let mut session = session();
+    let message = press(|event| {
+        let header = event["header"].clone();
+        *event = crate::fixture::message("/gatepost pending");
+        event["header"] = header;
+        event["header"]["event_type"] = json!("im.message.receive_v1");
+        event["event"]["sender"]["tenant_key"] = event["header"]["tenant_key"].clone();
+    });
+    let mut steps = play(&mut session, &[message]);
+    let Some(Step::Command(command, slip)) = steps.pop() else {
+        panic!("a command")
+    };
+    assert_eq!(command.get().words, "pending");
+    let answer = |stored| Answer {
+        reply: Reply {
+            tone: ReplyTone::Info,
+            text: Inert::new("a secret answer"),
+            card: None,
+        },
+        stored,
+    };
+    let took = Duration::from_millis(12);
+    let taken = decoded(&session.answer(slip.clone(), Some(answer(true)), took).unwrap());
+    assert_eq!(
+        (payload(&taken), taken.single("biz_rt")),
+        (json!({ "code": 200 }), Some("12"))
+    );
+    for failed in [Some(answer(false)), None] {
+        let failed = decoded(&session.answer(slip.clone(), failed, took).unwrap());
+        assert_eq!(
+            payload(&failed),
+            json!({ "code": 500 }),
+            "the platform sends it again"
+        );
+    }
 }
 
 #[test]

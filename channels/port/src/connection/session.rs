@@ -15,6 +15,7 @@ use super::keep::{End, Ended, Seat};
 use super::websocket::{Frame, Gone, Outgoing, Socket};
 use super::{Answer, Intake};
 use crate::channel::AppKey;
+use crate::command::Command;
 use crate::inbound::Click;
 use crate::verify::{Refusal, Verified};
 
@@ -54,6 +55,8 @@ pub enum Step<S> {
     Write(Outgoing),
     /// Somebody pressed a button.
     Click(Box<Verified<Click>>, S),
+    /// Somebody spoke to the bot; answered like a click.
+    Command(Box<Verified<Command>>, S),
     /// What came in is refused; this may be written.
     Refused(Refusal, Option<Outgoing>),
     /// The platform will close the session soon.
@@ -171,6 +174,9 @@ async fn talk<D: Dialect>(
                     Step::Click(click, slip) => clicks.push(Box::pin(decide(
                         Arc::clone(intake), app.clone(), *click, slip, now,
                     ))),
+                    Step::Command(command, slip) => clicks.push(Box::pin(obey(
+                        Arc::clone(intake), app.clone(), *command, slip, now,
+                    ))),
                     Step::Refused(refusal, frame) => {
                         intake.refused(app, &refusal);
                         if let Some(frame) = frame {
@@ -193,6 +199,17 @@ async fn decide<S>(
     since: Instant,
 ) -> (S, Option<Answer>, Instant) {
     let answer = timeout(ANSWER_WITHIN, intake.click(&app, click)).await.ok();
+    (slip, answer, since)
+}
+
+async fn obey<S>(
+    intake: Arc<dyn Intake>,
+    app: AppKey,
+    command: Verified<Command>,
+    slip: S,
+    since: Instant,
+) -> (S, Option<Answer>, Instant) {
+    let answer = timeout(ANSWER_WITHIN, intake.command(&app, command)).await.ok();
     (slip, answer, since)
 }
 

@@ -20,7 +20,11 @@ pub(super) fn press(platform: &dyn Platform) -> Press {
     }
 }
 
-fn verify(platform: &dyn Platform, request: &RawRequest, now: UtcMillis) -> Result<Inbound, Refusal> {
+pub(super) fn verify(
+    platform: &dyn Platform,
+    request: &RawRequest,
+    now: UtcMillis,
+) -> Result<Inbound, Refusal> {
     let webhook = platform.channel().webhook();
     assert!(webhook.is_some(), "a fixture's channel is called over HTTP");
     webhook.map_or(Err(Refusal::unreadable("no_webhook")), |webhook| {
@@ -40,7 +44,7 @@ fn click(platform: &dyn Platform, press: &Press) -> Click {
     }
 }
 
-fn assert_inauthentic(judged: &Result<Inbound, Refusal>, rule: &str) {
+pub(super) fn assert_inauthentic(judged: &Result<Inbound, Refusal>, rule: &str) {
     let refused = matches!(
         judged,
         Err(Refusal {

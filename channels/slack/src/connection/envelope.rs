@@ -1,6 +1,7 @@
 //! What Slack sends in Socket Mode, frame by frame: the greeting, envelopes to be acknowledged, the notice before it closes.
 //!
-//! An acknowledgement is what the presser sees as success, so a press gets one only when its outcome is stored. Everything
+//! An acknowledgement is what the presser sees as success, so a press gets one only when its outcome is stored; so does a slash
+//! command, whose acknowledgement holds the answer where Slack takes one there. Everything
 //! else that carries an id is acknowledged at once; nothing in it is of use here.
 
 use std::time::Duration;
@@ -8,7 +9,7 @@ use std::time::Duration;
 use gatepost_channel::connection::keep::End;
 use gatepost_channel::connection::session::{Dialect, Step, Tempo};
 use gatepost_channel::connection::websocket::{Frame, Outgoing};
-use gatepost_channel::{Answer, FrameVerifier, Inbound, Opened, Refusal, Verified};
+use gatepost_channel::{Answer, Answered, FrameVerifier, Inbound, Opened, Refusal, Verified};
 use serde::Deserialize;
 use serde_json::Value;
 use serde_json::value::RawValue;
@@ -16,6 +17,7 @@ use tokio::time::Instant;
 
 use super::CROWDED;
 use crate::callback::{self, AppId};
+use crate::command;
 
 /// Slack's own clients ping every five seconds and give a silent connection up after thirty.
 const TEMPO: Tempo = Tempo {
@@ -40,6 +42,8 @@ struct Envelope<'a> {
     #[serde(default)]
     num_connections: Option<u32>,
     #[serde(default)]
+    accepts_response_payload: bool,
+    #[serde(default)]
     connection_info: Option<ConnectionInfo>,
 }
 
@@ -47,6 +51,14 @@ struct Envelope<'a> {
 struct ConnectionInfo {
     #[serde(default)]
     app_id: Option<String>,
+}
+
+/// What the acknowledgement of a press or a command needs.
+#[derive(Debug)]
+pub(super) struct Slip {
+    id: String,
+    /// Whether the reply is sent with it; else it says nothing.
+    speaks: bool,
 }
 
 /// One session of Socket Mode.
@@ -76,7 +88,7 @@ impl SocketMode {
         }
     }
 
-    fn greet(&mut self, envelope: Envelope<'_>) -> Step<String> {
+    fn greet(&mut self, envelope: Envelope<'_>) -> Step<Slip> {
         let Some(app_id) = envelope.connection_info.and_then(|info| info.app_id) else {
             return Step::End(End::lost("greeting_without_app"));
         };
@@ -96,15 +108,32 @@ impl SocketMode {
         }
     }
 
-    fn interaction(&self, id: String, payload: Option<&RawValue>) -> Step<String> {
-        let Some(greeted) = &self.greeted else {
-            return Step::Refused(Refusal::inauthentic("before_greeting"), None);
-        };
+    fn interaction(&self, id: String, payload: Option<&RawValue>) -> Step<Slip> {
+        match &self.greeted {
+            Some(greeted) => Self::judge(greeted, id, payload),
+            None => Step::Refused(Refusal::inauthentic("before_greeting"), None),
+        }
+    }
+
+    /// `room` says whether the acknowledgement may hold the answer.
+    fn command(&self, id: String, payload: Option<&RawValue>, room: bool) -> Step<Slip> {
+        let answered = if room { Answered::There } else { Answered::Apart };
+        match &self.greeted {
+            Some(greeted) => Self::judge(&Commands { greeted, answered }, id, payload),
+            None => Step::Refused(Refusal::inauthentic("before_greeting"), None),
+        }
+    }
+
+    fn judge(reader: &dyn FrameVerifier, id: String, payload: Option<&RawValue>) -> Step<Slip> {
         let payload = payload.map_or("", RawValue::get);
-        match Verified::frame(greeted, payload.as_bytes()) {
+        match Verified::frame(reader, payload.as_bytes()) {
             Err(refusal) => Step::Refused(refusal, None),
             Ok(verified) => match verified.open() {
-                Opened::Click(click) => Step::Click(click, id),
+                Opened::Click(click) => Step::Click(click, Slip { id, speaks: false }),
+                Opened::Command(command) => {
+                    let speaks = command.get().answered == Answered::There;
+                    Step::Command(command, Slip { id, speaks })
+                }
                 Opened::Answered { ignored, .. } => {
                     tracing::debug!(why = ignored, "an interaction had no effect");
                     Step::Write(acknowledge(&id))
@@ -114,22 +143,50 @@ impl SocketMode {
     }
 }
 
-impl FrameVerifier for Greeted {
-    fn verify_frame(&self, payload: &[u8]) -> Result<Inbound, Refusal> {
+impl Greeted {
+    /// The payload, once it names the app of the connection.
+    fn payload(&self, payload: &[u8]) -> Result<Value, Refusal> {
         let payload: Value =
             serde_json::from_slice(payload).map_err(|_| Refusal::unreadable("payload_not_json"))?;
-        if payload.get("api_app_id").and_then(Value::as_str) != Some(self.app_id.as_str()) {
-            return Err(Refusal::inauthentic("app_id_mismatch"));
+        if payload.get("api_app_id").and_then(Value::as_str) == Some(self.app_id.as_str()) {
+            Ok(payload)
+        } else {
+            Err(Refusal::inauthentic("app_id_mismatch"))
         }
-        callback::read_interaction(&payload, &self.click)
+    }
+}
+
+/// Reads slash commands of such a connection.
+struct Commands<'a> {
+    greeted: &'a Greeted,
+    answered: Answered,
+}
+
+impl FrameVerifier for Greeted {
+    fn verify_frame(&self, payload: &[u8]) -> Result<Inbound, Refusal> {
+        callback::read_interaction(&self.payload(payload)?, &self.click)
+    }
+}
+
+impl FrameVerifier for Commands<'_> {
+    fn verify_frame(&self, payload: &[u8]) -> Result<Inbound, Refusal> {
+        match self.greeted.payload(payload)? {
+            Value::Object(payload) => command::read(
+                &command::fields_of(&payload),
+                &self.greeted.click,
+                "",
+                self.answered,
+            ),
+            _ => Err(Refusal::unreadable("payload_not_json")),
+        }
     }
 }
 
 impl Dialect for SocketMode {
-    type Slip = String;
+    type Slip = Slip;
     const GREETS: bool = true;
 
-    fn read(&mut self, frame: Frame, _now: Instant) -> Step<String> {
+    fn read(&mut self, frame: Frame, _now: Instant) -> Step<Slip> {
         let Frame::Text(text) = frame else {
             // Slack sends text only; pings are answered below.
             return Step::Nothing;
@@ -148,7 +205,8 @@ impl Dialect for SocketMode {
         };
         match envelope.kind.as_str() {
             "interactive" => self.interaction(id, envelope.payload),
-            "events_api" | "slash_commands" => Step::Write(acknowledge(&id)),
+            "slash_commands" => self.command(id, envelope.payload, envelope.accepts_response_payload),
+            "events_api" => Step::Write(acknowledge(&id)),
             _ => {
                 tracing::info!("an envelope of a kind that is not known here was acknowledged");
                 Step::Write(acknowledge(&id))
@@ -156,8 +214,15 @@ impl Dialect for SocketMode {
         }
     }
 
-    fn answer(&self, slip: String, answer: Option<Answer>, _took: Duration) -> Option<Outgoing> {
-        answer.filter(|answer| answer.stored).map(|_| acknowledge(&slip))
+    fn answer(&self, slip: Slip, answer: Option<Answer>, _took: Duration) -> Option<Outgoing> {
+        let answer = answer.filter(|answer| answer.stored)?;
+        Some(if slip.speaks {
+            let payload = command::answer(&answer.reply);
+            let speaking = serde_json::json!({ "envelope_id": slip.id, "payload": payload });
+            Outgoing::Text(speaking.to_string())
+        } else {
+            acknowledge(&slip.id)
+        })
     }
 
     fn ping(&self) -> Outgoing {
@@ -170,7 +235,7 @@ impl Dialect for SocketMode {
 }
 
 /// Why Slack will close the connection, and what that asks of us.
-fn farewell(reason: &str) -> Step<String> {
+fn farewell(reason: &str) -> Step<Slip> {
     match reason {
         "link_disabled" => Step::End(End::Stop {
             why: "link_disabled: Socket Mode is switched off; switch it on in the app's settings and restart"

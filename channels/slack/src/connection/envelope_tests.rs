@@ -14,7 +14,7 @@ fn greeted() -> SocketMode {
     session
 }
 
-fn read(session: &mut SocketMode, text: &str) -> Step<String> {
+fn read(session: &mut SocketMode, text: &str) -> Step<Slip> {
     session.read(Frame::Text(text.to_owned().into()), Instant::now())
 }
 
@@ -48,7 +48,7 @@ fn without_a_configured_id_a_click_is_tied_to_the_app_by_its_connection() {
         panic!("a click")
     };
     assert_eq!(
-        (click.get().app.as_deref(), slip.as_str()),
+        (click.get().app.as_deref(), slip.id.as_str()),
         (Some("fingerprint"), "e")
     );
 }
