@@ -1,5 +1,5 @@
 //! Intake of platform callbacks: find the verifier by the address, verify the raw bytes, find the channel from what was
-//! verified, decide in one transaction, answer within the platform's deadline.
+//! verified, decide in one transaction, answer within the platform's deadline. [`command`] does the same for words to the bot.
 //!
 //! Nothing here knows a platform's form, and nothing decides who may do what: the deciding transaction does.
 
@@ -8,8 +8,8 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use gatepost_channel::{
-    Answer, Click, Decision, HttpAnswer, Inert, MessageRef, Opened, RawRequest, Refusal, Reply, ReplyTone,
-    UtcMillis, Verified,
+    Answer, Click, Decision, HttpAnswer, Inert, MessageRef, Opened, PlatformUser, RawRequest, Refusal, Reply,
+    ReplyTone, UtcMillis, Verified,
 };
 use tracing::{debug, info, warn};
 
@@ -22,6 +22,7 @@ use crate::gatekeeper::Gatekeeper;
 use crate::ids::{ChannelName, OutboxId};
 use crate::storage::ReplayKey;
 
+mod command;
 pub mod reply;
 pub mod socket;
 
@@ -34,6 +35,7 @@ pub struct Intake {
     gatekeeper: Gatekeeper,
     clock: Arc<dyn Clock>,
     last_click: Arc<Mutex<BTreeMap<ChannelName, UtcMillis>>>,
+    words_pace: Arc<command::pace::Pace>,
 }
 
 impl Intake {
@@ -43,6 +45,7 @@ impl Intake {
             gatekeeper,
             clock,
             last_click: Arc::default(),
+            words_pace: Arc::default(),
         }
     }
 
@@ -86,6 +89,14 @@ impl Intake {
                         return status(503);
                     }
                     webhook.answer(click.get(), &answer.reply)
+                }
+                Opened::Command(command) => {
+                    let answer = self.obey(listed, command.get()).await;
+                    if !answer.stored {
+                        // A command is shown as failed, a message comes again.
+                        return status(503);
+                    }
+                    webhook.answer_command(command.get(), &answer.reply)
                 }
             },
         }
@@ -148,10 +159,7 @@ impl Intake {
                 };
             }
         };
-        self.last_click
-            .lock()
-            .unwrap_or_else(PoisonError::into_inner)
-            .insert(home.name.clone(), self.clock.now());
+        self.note_click(home);
         let decide = self.decide(home, click, replay);
         match tokio::time::timeout(DECIDE_WITHIN, self.gatekeeper.store().run(decide)).await {
             Ok(Ok(decided)) => {
@@ -172,28 +180,30 @@ impl Intake {
         }
     }
 
-    fn decide(&self, home: &Listed, click: &Click, replay: ReplayKey) -> Decide {
-        let person = self.gatekeeper.people().clicker(
-            &home.org,
-            home.name.as_str(),
-            home.channel.kind(),
-            &click.user.ids,
-        );
-        let ballot = match person {
-            _ if !home.channel.admits(click.user.tenant.as_deref()) => Ballot::Foreigner(who(click)),
+    fn note_click(&self, home: &Listed) {
+        self.last_click
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(home.name.clone(), self.clock.now());
+    }
+
+    /// Who answers on a channel, as far as the configuration knows them: the same for presses and for words.
+    fn ballot(&self, home: &Listed, user: &PlatformUser) -> Ballot {
+        let people = self.gatekeeper.people();
+        let (channel, kind) = (home.name.as_str(), home.channel.kind());
+        let who = || user.ids.first().cloned().unwrap_or_default();
+        match people.clicker(&home.org, channel, kind, &user.ids) {
+            _ if !home.channel.admits(user.tenant.as_deref()) => Ballot::Foreigner(who()),
             Some(person) => Ballot::Person(person.clone()),
             None => {
-                let people = self.gatekeeper.people();
-                let why = people.why_nobody(
-                    &home.org,
-                    home.name.as_str(),
-                    home.channel.kind(),
-                    &click.user.ids,
-                );
-                warn!(channel = %home.name, %why, "a click is of nobody among the operators");
-                Ballot::Stranger(who(click))
+                let why = people.why_nobody(&home.org, channel, kind, &user.ids);
+                warn!(%channel, %why, "a click is of nobody among the operators");
+                Ballot::Stranger(who())
             }
-        };
+        }
+    }
+
+    fn decide(&self, home: &Listed, click: &Click, replay: ReplayKey) -> Decide {
         Decide {
             target: Target::Card(Clicked {
                 channel: home.name.clone(),
@@ -206,7 +216,7 @@ impl Intake {
                 revision: click.button.map_or(0, |button| button.revision),
                 replay,
             }),
-            ballot,
+            ballot: self.ballot(home, &click.user),
             decision: click.decision,
             reason: self.gatekeeper.text(click.reason.as_deref()),
             grant: self.gatekeeper.wish(click.grant.as_deref()),

@@ -45,7 +45,7 @@ pub fn of(decided: &Decided, decision: Decision) -> Said {
     }
 }
 
-const ALL: [Refusal; 17] = [
+const ALL: [Refusal; 18] = [
     Refusal::NotFound,
     Refusal::UnknownCard,
     Refusal::OtherChannel,
@@ -56,6 +56,7 @@ const ALL: [Refusal; 17] = [
     Refusal::SelfApproval,
     Refusal::OutdatedCard,
     Refusal::PartialView,
+    Refusal::NotConfirmed,
     Refusal::ReasonRequired,
     Refusal::NotThisStage,
     Refusal::GrantNotOffered,
@@ -77,6 +78,7 @@ fn refused(refusal: Refusal, dossier: Option<&Dossier>) -> Said {
         Refusal::SelfApproval => ("self_approval", ReplyTone::Error),
         Refusal::OutdatedCard => ("outdated_card", ReplyTone::Warning),
         Refusal::PartialView => ("partial_view", ReplyTone::Warning),
+        Refusal::NotConfirmed => ("not_confirmed", ReplyTone::Warning),
         Refusal::ReasonRequired => ("reason_required", ReplyTone::Warning),
         Refusal::GrantNotOffered => ("grant_not_offered", ReplyTone::Warning),
         Refusal::NotThisStage => ("not_this_stage", ReplyTone::Warning),

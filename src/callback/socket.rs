@@ -1,7 +1,7 @@
 //! Intake of clicks that came in over connections of ours: the same decision and the same reply as for callbacks over HTTP.
 
 use async_trait::async_trait;
-use gatepost_channel::{Answer, AppKey, Click, Inert, Refusal, Reply, ReplyTone, Verified};
+use gatepost_channel::{Answer, AppKey, Click, Command, Inert, Refusal, Reply, ReplyTone, Verified};
 use tracing::warn;
 
 use super::Intake;
@@ -23,23 +23,35 @@ impl Intake {
 #[async_trait]
 impl gatepost_channel::Intake for Intake {
     async fn click(&self, app: &AppKey, click: Verified<Click>) -> Answer {
-        let Some(listed) = self.of_app(app) else {
-            warn!(app = %app.id, "a click came in over a connection that no channel has");
-            return Answer {
-                reply: Reply {
-                    tone: ReplyTone::Error,
-                    text: Inert::default(),
-                    card: None,
-                },
-                stored: false,
-            };
-        };
-        self.rule(listed, click.get()).await
+        match self.of_app(app) {
+            Some(listed) => self.rule(listed, click.get()).await,
+            None => nowhere(app),
+        }
+    }
+
+    async fn command(&self, app: &AppKey, command: Verified<Command>) -> Answer {
+        match self.of_app(app) {
+            Some(listed) => self.obey(listed, command.get()).await,
+            None => nowhere(app),
+        }
     }
 
     fn refused(&self, app: &AppKey, refusal: &Refusal) {
         if let Some(listed) = self.of_app(app) {
             self.refuse(listed, refusal, self.clock.now());
         }
+    }
+}
+
+/// The answer to what came in over a connection that no channel has.
+fn nowhere(app: &AppKey) -> Answer {
+    warn!(app = %app.id, "a click came in over a connection that no channel has");
+    Answer {
+        reply: Reply {
+            tone: ReplyTone::Error,
+            text: Inert::default(),
+            card: None,
+        },
+        stored: false,
     }
 }

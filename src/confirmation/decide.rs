@@ -1,5 +1,5 @@
-//! Deciding: the one function behind every surface. Card, API, console, command line and terminal all end here; nothing else
-//! casts a vote.
+//! Deciding: the one function behind every surface. Card, API, console, command line, terminal and words in a chat all end here;
+//! nothing else casts a vote.
 
 use std::sync::Arc;
 
@@ -13,6 +13,7 @@ use crate::storage::{ReplayKey, ReplayRow, TokenHash, Touches, Transaction, Work
 use super::grant::{self, Wish};
 use super::roll::Roll;
 use super::settle::{refresh_cards, settle};
+pub use super::spoken::Spoken;
 use super::{
     Confirmation, DeliveryState, Dossier, Permit, Standing, State, Status, Vote, VoteContent, expire, stage,
 };
@@ -38,11 +39,19 @@ pub enum Surface {
     Console,
     /// The one-time address of the local channel.
     Terminal,
+    /// Words to the bot in a chat.
+    Command,
 }
 
 impl Surface {
     /// All of them: a test walks through every one.
-    pub const ALL: [Self; 4] = [Self::Card, Self::Api, Self::Console, Self::Terminal];
+    pub const ALL: [Self; 5] = [
+        Self::Card,
+        Self::Api,
+        Self::Console,
+        Self::Terminal,
+        Self::Command,
+    ];
 
     /// The word of the store.
     pub const fn as_str(self) -> &'static str {
@@ -51,6 +60,7 @@ impl Surface {
             Self::Api => "api",
             Self::Console => "console",
             Self::Terminal => "terminal",
+            Self::Command => "command",
         }
     }
 }
@@ -67,6 +77,19 @@ pub enum Target {
     },
     /// By the card that was clicked.
     Card(Clicked),
+    /// By words to the bot.
+    Command(Spoken),
+}
+
+impl Target {
+    /// The organisation of who answers, the channel through which they did, and the name of this answer for the replay memory.
+    const fn of(&self) -> (&Org, Option<&ChannelName>, Option<&ReplayKey>) {
+        match self {
+            Self::Request { org, .. } => (org, None, None),
+            Self::Card(clicked) => (&clicked.org, Some(&clicked.channel), Some(&clicked.replay)),
+            Self::Command(spoken) => (&spoken.org, Some(&spoken.channel), Some(&spoken.replay)),
+        }
+    }
 }
 
 /// The card that was clicked, all of it from the verified callback.
@@ -152,6 +175,8 @@ pub enum Refusal {
     OutdatedCard,
     /// The card does not show everything.
     PartialView,
+    /// The rule asks once more before an approval, and the answer was given once.
+    NotConfirmed,
     /// The rule asks for a reason in words.
     ReasonRequired,
     /// The person is asked in another stage.
@@ -182,6 +207,7 @@ impl Refusal {
             Self::SelfApproval => "self_approval",
             Self::OutdatedCard => "outdated_card",
             Self::PartialView => "partial_view",
+            Self::NotConfirmed => "not_confirmed",
             Self::ReasonRequired => "reason_required",
             Self::NotThisStage => "not_this_stage",
             Self::GrantNotOffered => "grant_not_offered",
@@ -226,12 +252,17 @@ impl Transaction for Decide {
                 touches.tokens.extend(clicked.token);
                 touches.replays.insert(clicked.replay.clone());
             }
+            Target::Command(spoken) => {
+                touches.orgs.insert(spoken.org.clone());
+                touches.confirmations.insert(spoken.id.clone());
+                touches.replays.insert(spoken.replay.clone());
+            }
         }
     }
 
     fn apply(&self, workspace: &mut Workspace) -> Decided {
-        if let Target::Card(clicked) = &self.target
-            && let Some(row) = workspace.replay(&clicked.replay)
+        if let (_, _, Some(replay)) = self.target.of()
+            && let Some(row) = workspace.replay(replay)
         {
             let (answer, request) = (row.answer.clone(), row.confirmation.clone());
             self.audit_refusal(workspace, request.as_ref(), "replayed");
@@ -280,7 +311,7 @@ impl Decide {
         workspace: &mut Workspace,
     ) -> Result<(ConfirmationId, Option<DeliveryId>), (Option<ConfirmationId>, Refusal)> {
         let clicked = match &self.target {
-            Target::Request { id, org } => {
+            Target::Request { id, org } | Target::Command(Spoken { id, org, .. }) => {
                 let ours = workspace.confirmation(id).is_some_and(|row| row.org == *org);
                 return if ours {
                     Ok((id.clone(), None))
@@ -352,10 +383,7 @@ impl Decide {
         };
         let (org, terms, job) = (row.org.clone(), row.terms.clone(), row.asked.job.clone());
         let stage = stage::current(&terms, &row.progress);
-        let channel = match &self.target {
-            Target::Card(clicked) => Some(clicked.channel.clone()),
-            Target::Request { .. } => None,
-        };
+        let channel = self.target.of().1.cloned();
         let mut draft = Draft::new(&org, "vote.cast", Actor::Operator(person.0.clone()))
             .about(id)
             .with("decision", self.decision.as_str())
@@ -477,6 +505,9 @@ impl Decide {
         {
             return Err(Refusal::PartialView);
         }
+        if let (Target::Command(spoken), Decision::Approve) = (&self.target, self.decision) {
+            spoken.may_approve(row)?;
+        }
         let said = |reason: &Opening| says_something(&reason.value);
         if row.terms.decision.require_reason.of(self.decision) && !self.reason.as_ref().is_some_and(said) {
             return Err(Refusal::ReasonRequired);
@@ -533,21 +564,19 @@ impl Decide {
             Ballot::Person(person) => Actor::Operator(person.0.clone()),
             Ballot::Stranger(user) | Ballot::Foreigner(user) => Actor::Platform(user.clone()),
         };
-        let (org, kind, channel) = match &self.target {
-            Target::Request { org, .. } => (org, "vote.refused", None),
-            Target::Card(clicked) => (&clicked.org, "callback.refused", Some(clicked.channel.0.clone())),
-        };
+        let (org, channel, _) = self.target.of();
+        let kind = channel.map_or("vote.refused", |_| "callback.refused");
         let mut draft = Draft::new(org, kind, actor)
             .with("reason", reason)
             .with("decision", self.decision.as_str())
             .with("surface", self.surface.as_str());
         draft.confirmation = id.cloned();
-        draft.channel = channel;
+        draft.channel = channel.map(|channel| channel.0.clone());
         workspace.audit(draft);
     }
 
     fn remember(&self, workspace: &mut Workspace, dossier: Option<&Dossier>, ruling: &Ruling) {
-        let Target::Card(clicked) = &self.target else {
+        let (_, _, Some(replay)) = self.target.of() else {
             return;
         };
         let now = workspace.now();
@@ -559,7 +588,7 @@ impl Decide {
             Ruling::Refused(refusal) => refusal.as_str(),
         };
         workspace.insert_replay(ReplayRow {
-            key: clicked.replay.clone(),
+            key: replay.clone(),
             confirmation: dossier.map(|dossier| dossier.confirmation.id.clone()),
             answer: answer.to_owned(),
             forget_at: lives.plus(REPLAY_GRACE),

@@ -136,7 +136,7 @@ fn a_click_that_does_not_belong_to_its_card_changes_nothing() {
     fn clicked(decide: &mut Decide) -> &mut super::decide::Clicked {
         match &mut decide.target {
             Target::Card(clicked) => clicked,
-            Target::Request { .. } => panic!("a card was clicked"),
+            Target::Request { .. } | Target::Command(_) => panic!("a card was clicked"),
         }
     }
     let cases: [(Refusal, Twist); 7] = [

@@ -30,6 +30,7 @@ mod grant_tests;
 pub mod outcome;
 pub mod roll;
 pub mod settle;
+pub mod spoken;
 pub mod stage;
 #[cfg(test)]
 mod stead_tests;

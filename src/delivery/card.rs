@@ -21,6 +21,15 @@ pub struct CardMaker {
     public_url: Option<String>,
 }
 
+/// A request as one person is shown it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Shown {
+    /// Nothing can be pressed on it.
+    pub card: Card,
+    /// Whether it shows all of the arguments.
+    pub whole: bool,
+}
+
 impl CardMaker {
     /// A maker for one server. `public_url` is where people reach the console, without a slash at the end.
     pub fn new(
@@ -63,6 +72,63 @@ impl CardMaker {
         } else {
             Actions::None
         };
+        self.dress(dossier, phrases, actions)
+    }
+
+    /// The request for one person who asked for it in words: as its card, with nothing to press. How to answer stands among the
+    /// facts; `called` is how the bot was called, and `shows_all` tells whether a card shows all of the arguments.
+    pub fn show(
+        &self,
+        dossier: &Dossier,
+        language: Language,
+        called: &str,
+        shows_all: impl Fn(&Card) -> bool,
+    ) -> Shown {
+        let phrases = self.phrases.of(language);
+        let (row, words) = (&dossier.confirmation, &phrases.command);
+        let plain = self.dress(dossier, phrases, Actions::None);
+        if row.state.status() != Status::Pending {
+            let whole = shows_all(&plain);
+            return Shown { card: plain, whole };
+        }
+        let code = ShortCode::of(self.key.as_bytes(), &row.asked.digest);
+        let answered = |how: &str, cut: Option<Fact>| {
+            let how = how
+                .replace("{command}", called)
+                .replace("{id}", row.id.as_str())
+                .replace("{code}", code.as_str());
+            let how = Fact {
+                label: words.to_answer.clone(),
+                value: Inert::new(&how),
+            };
+            let mut card = plain.clone();
+            card.facts.splice(0..0, [Some(how), cut].into_iter().flatten());
+            card
+        };
+        let to_approve = if row.terms.decision.confirm_step {
+            &words.how_to_confirm
+        } else {
+            &words.how_to_answer
+        };
+        let card = answered(to_approve, None);
+        let whole = shows_all(&card);
+        if whole || row.terms.partial_view == PartialView::Approve {
+            return Shown { card, whole };
+        }
+        let place = self.full_view(row).unwrap_or_default();
+        let cut = Fact {
+            label: words.cut.clone(),
+            value: Inert::new(format!("{} {place}", words.approve_elsewhere).trim_end()),
+        };
+        Shown {
+            card: answered(&words.how_to_reject, Some(cut)),
+            whole,
+        }
+    }
+
+    fn dress(&self, dossier: &Dossier, phrases: &Phrases, actions: Actions) -> Card {
+        let row = &dossier.confirmation;
+        let status = row.state.status();
         let title = phrases.title(status).to_owned();
         Card {
             request_id: row.id.to_string(),

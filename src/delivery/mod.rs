@@ -15,8 +15,9 @@ pub mod record;
 mod record_tests;
 pub mod registry;
 pub mod sender;
+pub mod whisper;
 
-use gatepost_channel::UtcMillis;
+use gatepost_channel::{Listener, ReplyTone, UtcMillis};
 use serde::{Deserialize, Serialize};
 
 use crate::ids::{ChannelName, ConfirmationId, DeliveryId, OutboxId, WorkerId};
@@ -40,6 +41,18 @@ pub enum Errand {
         chat: String,
         /// What they are told; own words and ids.
         text: String,
+    },
+    /// Answer one person's words, so that nobody else sees it.
+    Whisper {
+        /// Whom, and where they spoke.
+        to: Listener,
+        /// Its colour.
+        tone: ReplyTone,
+        /// What they are told: own words, ids, names of tools and tokens. Never arguments.
+        text: String,
+        /// They asked to see the request: it is rendered as it stands when this is sent. Holds how they called the bot.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        shows: Option<String>,
     },
 }
 

@@ -44,6 +44,8 @@ pub struct Phrases {
     /// Words about the right by which somebody answers.
     pub authority: AuthorityWords,
     layout: LayoutWords,
+    /// Answers to words in a chat.
+    pub command: CommandWords,
     replies: BTreeMap<String, String>,
 }
 
@@ -88,6 +90,44 @@ pub struct FactWords {
     pub code: String,
 }
 
+/// Answers to words in a chat. `{command}` is how the bot was called.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+#[expect(missing_docs, reason = "each field is what its name says")]
+pub struct CommandWords {
+    /// What can be said.
+    pub help: String,
+    pub not_understood: String,
+    pub nothing_waits: String,
+    /// `{count}`.
+    pub waits: String,
+    /// `{count}`, `{page}`.
+    pub more: String,
+    /// There are more than are counted.
+    pub and_beyond: String,
+    pub decide_before: String,
+    /// `{verb}`.
+    pub which: String,
+    pub several: String,
+    /// `{verb}`.
+    pub other_code: String,
+    pub reject_why: String,
+    /// Label of how to answer.
+    pub to_answer: String,
+    /// `{name}`.
+    pub how_to_answer: String,
+    /// `{name}`.
+    pub how_to_reject: String,
+    /// `{name}`, `{code}`.
+    pub how_to_confirm: String,
+    /// Label: not all of it is shown.
+    pub cut: String,
+    pub approve_elsewhere: String,
+    pub too_late: String,
+    pub too_many: String,
+    pub not_aloud: String,
+}
+
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct LayoutWords {
@@ -107,7 +147,7 @@ struct LayoutWords {
 }
 
 /// The replies that every language must have.
-pub const REPLIES: [&str; 26] = [
+pub const REPLIES: [&str; 27] = [
     "settled_approve",
     "settled_reject",
     "counted_approve",
@@ -122,6 +162,7 @@ pub const REPLIES: [&str; 26] = [
     "self_approval",
     "outdated_card",
     "partial_view",
+    "not_confirmed",
     "reason_required",
     "not_this_stage",
     "grant_not_offered",

@@ -92,13 +92,13 @@ impl Transaction for Record {
                 };
                 finish(workspace, item, next, current);
             }
-            (Errand::Notice { .. }, Sent::TellFailed(failure))
+            (Errand::Notice { .. } | Errand::Whisper { .. }, Sent::TellFailed(failure))
                 if failure.is_temporary() && item.attempts < 2 =>
             {
                 let next = Next::Retry(pause(item.attempts, failure));
                 finish(workspace, item, next, current);
             }
-            (Errand::Notice { .. }, _) => workspace.remove_outbox(&item.id),
+            (Errand::Notice { .. } | Errand::Whisper { .. }, _) => workspace.remove_outbox(&item.id),
         }
     }
 }

@@ -121,6 +121,11 @@ impl Sender {
         let _first = self.onlooker.set(onlooker);
     }
 
+    /// How cards are made.
+    pub(super) const fn maker(&self) -> &CardMaker {
+        &self.maker
+    }
+
     /// When a channel last took a card, by this process.
     pub fn last_post(&self, channel: &ChannelName) -> Option<UtcMillis> {
         self.last_post
@@ -224,6 +229,7 @@ impl Sender {
                         Err(failure) => Sent::TellFailed(failure),
                     },
                 },
+                Errand::Whisper { .. } => self.whisper(listed, &item, dossier.as_ref()).await,
                 Errand::Card { delivery, .. } => {
                     let Some(dossier) = &dossier else { return };
                     let Some(card) = dossier.deliveries.iter().find(|card| card.id == *delivery) else {
@@ -311,7 +317,7 @@ fn no_channel(errand: &Errand) -> Sent {
         Errand::Card { .. } => Sent::PostFailed(Failure::Setup {
             why: "the channel is no longer configured".to_owned(),
         }),
-        Errand::Notice { .. } => Sent::Told,
+        Errand::Notice { .. } | Errand::Whisper { .. } => Sent::Told,
     }
 }
 

@@ -70,6 +70,7 @@ pub struct Bench {
     pub tasks: Tasks,
     pub once: String,
     pub feed: crate::job::progress::Feed,
+    pub whispers: Whispers,
     folder: PathBuf,
 }
 
@@ -256,7 +257,11 @@ impl Bench {
             person("ines", "acme"),
             person("gus", "globex"),
         ]);
-        let registry = Registry::new([channel("chat", "acme"), channel("chat-globex", "globex")]);
+        let whispers = Whispers::default();
+        let registry = Registry::new([
+            channel("chat", "acme", &whispers),
+            channel("chat-globex", "globex", &whispers),
+        ]);
         let maker = CardMaker::new(
             Arc::new(Phrasebook::load().expect("phrases")),
             ServerKey::new([7; 32]),
@@ -315,6 +320,7 @@ impl Bench {
             tasks,
             once,
             feed,
+            whispers,
             folder,
         }
     }
@@ -427,13 +433,17 @@ fn pace() -> Pace {
     }
 }
 
-fn channel(name: &str, org: &str) -> Listed {
+/// Who was told what apart, in which answer, and with which card.
+pub type Whispers = Arc<std::sync::Mutex<Vec<(gatepost_channel::Listener, Reply, PostKey)>>>;
+
+fn channel(name: &str, org: &str, whispers: &Whispers) -> Listed {
     Listed {
         name: name.into(),
         org: org.into(),
         language: Language::En,
         channel: Arc::new(FakeChannel {
             name: name.to_owned(),
+            whispers: Arc::clone(whispers),
         }),
     }
 }
@@ -441,6 +451,7 @@ fn channel(name: &str, org: &str) -> Listed {
 /// A platform whose callbacks are authentic when they carry `x-signature: good`.
 struct FakeChannel {
     name: String,
+    whispers: Whispers,
 }
 
 #[async_trait]
@@ -468,8 +479,8 @@ impl Channel for FakeChannel {
         true
     }
 
-    fn shows_all(&self, _: &Card) -> bool {
-        true
+    fn shows_all(&self, card: &Card) -> bool {
+        !card.arguments.as_str().contains("too long to be shown")
     }
 
     async fn post(&self, card: &Card, _: &PostKey) -> Posted {
@@ -496,6 +507,35 @@ impl Channel for FakeChannel {
 
     fn webhook(&self) -> Option<&dyn Webhook> {
         Some(self)
+    }
+
+    fn whisper(&self) -> Option<&dyn gatepost_channel::Whisper> {
+        Some(self)
+    }
+}
+
+#[async_trait]
+impl gatepost_channel::Whisper for FakeChannel {
+    async fn is_me(&self, mentioned: &[String]) -> Result<bool, Failure> {
+        match mentioned.first().map(String::as_str) {
+            Some("unknown") => Err(Failure::Retry {
+                after: None,
+                why: "busy".into(),
+            }),
+            _ => Ok(mentioned.iter().any(|one| one == "bot")),
+        }
+    }
+
+    async fn whisper(
+        &self,
+        to: &gatepost_channel::Listener,
+        reply: &Reply,
+        _: &gatepost_channel::Inert,
+        key: &PostKey,
+    ) -> Result<(), Failure> {
+        let mut whispers = self.whispers.lock().expect("whispers");
+        whispers.push((to.clone(), reply.clone(), key.clone()));
+        Ok(())
     }
 }
 

@@ -44,6 +44,8 @@ pub struct ConfirmationFilter {
     pub since: Option<UtcMillis>,
     /// Created before.
     pub until: Option<UtcMillis>,
+    /// Only with an id that begins so; `cr_` and hex digits, anything else finds nothing.
+    pub id_prefix: Option<String>,
     /// Contained in tool, rule, reason, requester or id; taken literally, without case for ASCII.
     pub q: Option<String>,
     /// Decided before this instant, parked on by a job, and not resumed.

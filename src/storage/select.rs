@@ -153,6 +153,11 @@ where
             .text(channel.as_str())
             .push(")");
     }
+    if let Some(prefix) = &filter.id_prefix {
+        // Ids hold digits up to `f`, so whatever begins so lies before it with a `g`.
+        select.and("id >= ").text(prefix);
+        select.and("id < ").text(&format!("{prefix}g"));
+    }
     if let Some(stuck) = filter.stuck_since {
         select
             .and("job IS NOT NULL AND decided_at IS NOT NULL AND resumed_at IS NULL AND decided_at < ")

@@ -42,6 +42,7 @@ pub async fn handle(
         job: params.parsed("job", "the id of a job", |text| JobId::parse(text).ok())?,
         since: params.instant("since")?,
         until: params.instant("until")?,
+        id_prefix: None,
         q: params.text("q"),
         stuck_since,
         limit: params.limit(50, 200)?,

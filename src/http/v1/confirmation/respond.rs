@@ -83,6 +83,7 @@ pub fn ruled(decided: Decided) -> Result<Dossier, Problem> {
         | Refusal::OtherChannel
         | Refusal::OtherMessage
         | Refusal::OutdatedCard
+        | Refusal::NotConfirmed
         | Refusal::PartialView => Problem::forbidden(refusal.as_str(), detail),
     })
 }

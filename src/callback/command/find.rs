@@ -1,0 +1,177 @@
+//! Which requests a person means, and which wait for them. Reads only; whether an answer counts is judged when it is given.
+
+use gatepost_channel::UtcMillis;
+
+use super::words::{Code, Name};
+use crate::confirmation::{Dossier, Status, stage};
+use crate::gate::ShortCode;
+use crate::gatekeeper::Gatekeeper;
+use crate::ids::{ConfirmationId, OperatorId, Org};
+use crate::storage::{ConfirmationFilter, ReadError};
+
+/// Requests that are looked through at most, for one command; the newest first.
+const MOST: usize = 1_000;
+/// Requests read at once.
+const PAGE: usize = 200;
+/// Settled requests that are looked through for a code.
+const SETTLED: usize = 200;
+
+/// What a name names.
+#[derive(Debug)]
+pub(super) enum Found {
+    /// Nothing here.
+    Nothing,
+    /// This request.
+    One(Box<Dossier>),
+    /// Several that this person may decide.
+    Several(Vec<Dossier>),
+}
+
+/// What waits for a person.
+#[derive(Debug, Default)]
+pub(super) struct Waiting {
+    /// The requests, newest first.
+    pub(super) requests: Vec<Dossier>,
+    /// More were not looked through.
+    pub(super) beyond: bool,
+}
+
+/// Whether the person may decide the request at this instant, in whatever stage.
+pub(super) fn may_decide(
+    gatekeeper: &Gatekeeper,
+    person: &OperatorId,
+    dossier: &Dossier,
+    now: UtcMillis,
+) -> bool {
+    let row = &dossier.confirmation;
+    gatekeeper.roll().may_decide(person, &row.org, &row.terms, now)
+}
+
+/// Whether the person's answer is asked for now.
+fn waits_for(gatekeeper: &Gatekeeper, person: &OperatorId, dossier: &Dossier, now: UtcMillis) -> bool {
+    let row = &dossier.confirmation;
+    let stage = stage::current(&row.terms, &row.progress);
+    may_decide(gatekeeper, person, dossier, now)
+        && now < row.expires_at
+        && !stage
+            .seats(gatekeeper.roll(), person, &row.org, now, &[])
+            .is_empty()
+        && dossier.votes.iter().all(|vote| vote.person != *person)
+}
+
+/// What waits for the person in the organisation.
+pub(super) async fn waiting(
+    gatekeeper: &Gatekeeper,
+    org: &Org,
+    person: &OperatorId,
+    now: UtcMillis,
+) -> Result<Waiting, ReadError> {
+    let mut waiting = Waiting::default();
+    let pending = ConfirmationFilter {
+        status: vec![Status::Pending],
+        ..of(org)
+    };
+    waiting.beyond = look_through(gatekeeper, pending, MOST, |dossier| {
+        if waits_for(gatekeeper, person, &dossier, now) {
+            waiting.requests.push(dossier);
+        }
+    })
+    .await?;
+    Ok(waiting)
+}
+
+/// The request that the person means. Requests that they may not decide are meant only when no other is.
+pub(super) async fn named(
+    gatekeeper: &Gatekeeper,
+    org: &Org,
+    (person, now): (&OperatorId, UtcMillis),
+    name: &Name,
+) -> Result<Found, ReadError> {
+    let found = match name {
+        Name::Neither => Vec::new(),
+        Name::Id(text) => match ConfirmationId::parse(text) {
+            Ok(id) => gatekeeper.dossier(org, &id).await?.into_iter().collect(),
+            Err(_) => by_prefix(gatekeeper, org, text).await?,
+        },
+        Name::Code(code) => by_code(gatekeeper, org, code).await?,
+    };
+    let (mut own, mut others): (Vec<_>, Vec<_>) = found
+        .into_iter()
+        .partition(|dossier| may_decide(gatekeeper, person, dossier, now));
+    Ok(match own.len() {
+        0 => others
+            .pop()
+            .map_or(Found::Nothing, |one| Found::One(Box::new(one))),
+        1 => own.pop().map_or(Found::Nothing, |one| Found::One(Box::new(one))),
+        _ => Found::Several(own),
+    })
+}
+
+/// The requests whose id begins so: the undecided ones, else settled ones, so that a late answer hears the truth.
+async fn by_prefix(gatekeeper: &Gatekeeper, org: &Org, prefix: &str) -> Result<Vec<Dossier>, ReadError> {
+    let mut found = Vec::new();
+    for status in [vec![Status::Pending], Vec::new()] {
+        let filter = ConfirmationFilter {
+            status,
+            id_prefix: Some(prefix.to_owned()),
+            ..of(org)
+        };
+        look_through(gatekeeper, filter, PAGE, |dossier| found.push(dossier)).await?;
+        if !found.is_empty() {
+            break;
+        }
+    }
+    Ok(found)
+}
+
+/// The requests whose call has this code: the undecided ones, else one settled lately.
+async fn by_code(gatekeeper: &Gatekeeper, org: &Org, code: &Code) -> Result<Vec<Dossier>, ReadError> {
+    let mut found = Vec::new();
+    for (status, most) in [(vec![Status::Pending], MOST), (Vec::new(), SETTLED)] {
+        let filter = ConfirmationFilter { status, ..of(org) };
+        look_through(gatekeeper, filter, most, |dossier| {
+            if code_of(gatekeeper, &dossier) == *code {
+                found.push(dossier);
+            }
+        })
+        .await?;
+        if !found.is_empty() {
+            break;
+        }
+    }
+    Ok(found)
+}
+
+/// The code of a request's call.
+pub(super) fn code_of(gatekeeper: &Gatekeeper, dossier: &Dossier) -> Code {
+    let key = gatekeeper.maker().key().as_bytes();
+    Code(ShortCode::of(key, &dossier.confirmation.asked.digest).to_string())
+}
+
+fn of(org: &Org) -> ConfirmationFilter {
+    ConfirmationFilter {
+        orgs: vec![org.clone()],
+        limit: PAGE,
+        ..ConfirmationFilter::default()
+    }
+}
+
+/// Looks at up to `most` requests; tells whether there are more.
+async fn look_through(
+    gatekeeper: &Gatekeeper,
+    mut filter: ConfirmationFilter,
+    most: usize,
+    mut look: impl FnMut(Dossier),
+) -> Result<bool, ReadError> {
+    let mut seen = 0;
+    loop {
+        let page = gatekeeper.store().read().confirmations(&filter).await?;
+        seen += page.items.len();
+        page.items.into_iter().for_each(&mut look);
+        match page.next_cursor {
+            None => return Ok(false),
+            Some(_) if seen >= most => return Ok(true),
+            cursor => filter.cursor = cursor,
+        }
+    }
+}
