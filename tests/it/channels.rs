@@ -108,6 +108,7 @@ fn verified(
     };
     match Verified::check(channel.webhook().expect("a webhook"), &raw, now)?.open() {
         Opened::Click(click) => Ok(*click),
+        Opened::Command(command) => panic!("no click: {command:?}"),
         Opened::Answered { answer, ignored } => panic!("no click: {answer:?} {ignored:?}"),
     }
 }
@@ -259,6 +260,7 @@ async fn answer(State(channel): State<Arc<FeishuChannel>>, headers: HeaderMap, b
                 },
             )
         }
+        Ok(Opened::Command(command)) => panic!("no click: {command:?}"),
         Ok(Opened::Answered { answer, .. }) => answer,
         Err(_) => HttpAnswer {
             status: 401,

@@ -26,6 +26,7 @@ mod body;
 mod bug_input;
 mod caller;
 mod canary;
+mod command;
 mod connected;
 mod crash;
 mod crash_family;

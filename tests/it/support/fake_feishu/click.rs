@@ -185,7 +185,7 @@ impl FakeFeishu {
         }
     }
 
-    fn callback(&self, document: Value) -> Callback {
+    pub(super) fn callback(&self, document: Value) -> Callback {
         Callback {
             document,
             encrypt_key: ENCRYPT_KEY.to_owned(),
@@ -390,6 +390,18 @@ fn read(answered: &Answered) -> Result<(Option<Toast>, Option<Value>), u32> {
 }
 
 impl Callback {
+    /// Any change of the document before it is sealed.
+    pub fn edit(mut self, change: impl FnOnce(&mut Value)) -> Self {
+        change(&mut self.document);
+        self
+    }
+
+    /// Encrypted, but without signature headers.
+    pub fn unsigned(mut self) -> Self {
+        self.carriage = Carriage::Unsigned;
+        self
+    }
+
     /// The exact request; keep it to replay it.
     pub fn request(&self) -> PlatformRequest {
         let plain = self.document.to_string();

@@ -6,6 +6,7 @@ mod card;
 mod click;
 mod markdown;
 mod methods;
+pub mod say;
 pub mod socket;
 mod world;
 
