@@ -156,6 +156,7 @@ impl Server {
             ids: Arc::clone(&ids),
             journal,
             council: Arc::new(hook::Chamber::open(Arc::clone(&hooks), &tasks)),
+            shapes: gatekeeper::KnownShapes::default(),
         });
         let agents = Agents::open(
             config,

@@ -11,7 +11,8 @@ use super::tool::Toolbox;
 use crate::config::agent::ToolConfig;
 use crate::config::hook::HooksConfig;
 use crate::config::{AgentConfig, Config, JobConfig, Problem, Role};
-use crate::gatekeeper::Gatekeeper;
+use crate::gate::{Arguments, ToolName};
+use crate::gatekeeper::{Gatekeeper, Shapes};
 use crate::hook::{self, BuildError, Hooks, Outside};
 use crate::ids::{Org, TokenName};
 use crate::job::queue::Queue;
@@ -70,6 +71,12 @@ fn hooks(
     Ok(HookSets::new(general, own))
 }
 
+impl Shapes for Toolbox {
+    fn misfit(&self, tool: &ToolName, args: &Arguments) -> Option<String> {
+        self.shelf().misfit(tool.as_str(), args)
+    }
+}
+
 impl Agents {
     /// Reads the pieces and builds tools, hooks and model. `http` must follow no redirect; `general` are the hooks of every
     /// agent, `outside` is what those of pieces run with.
@@ -83,6 +90,7 @@ impl Agents {
         let (block, tokens) = (&config.hooks, &config.tokens);
         let config = &config.agent;
         let toolbox = Toolbox::new(&config.tools, http);
+        gatekeeper.shapes().know(Arc::new(toolbox.clone()));
         let watcher: Arc<dyn Watcher> = Arc::new(super::servers::Told(Arc::clone(&general)));
         toolbox.watched_by(&watcher);
         let pieces = Arc::new(pieces(config).map_err(AgentError::Pieces)?);

@@ -23,6 +23,7 @@ use crate::delivery::button::ServerKey;
 use crate::delivery::card::CardMaker;
 use crate::delivery::phrase::{Language, Phrasebook};
 use crate::delivery::registry::{Listed, Registry};
+use crate::gate::EditScope;
 use crate::gate::grant::{GrantArguments, GrantScope, GrantTerms};
 use crate::gate::policy::{
     Approvers, ConfirmSource, Effect, Limits as PolicyLimits, Policy, PolicySource, RuleSource,
@@ -219,6 +220,17 @@ fn policy(timeout: Duration) -> Policy {
         rules: vec![
             lending(),
             RuleSource {
+                name: "editable".to_owned(),
+                tools: vec!["t_edit".to_owned(), "request_tool".to_owned()],
+                effect: Effect::Confirm,
+                when: None,
+                confirm: ConfirmSource {
+                    edits: Some(EditScope::Any),
+                    ..ConfirmSource::default()
+                },
+                ..lending()
+            },
+            RuleSource {
                 name: "never".to_owned(),
                 tools: vec!["t_free".to_owned()],
                 when: Some("has(args.never)".to_owned()),
@@ -258,6 +270,7 @@ pub(super) fn gatekeeper(store: Store, ids: Arc<dyn Ids>) -> (Gatekeeper, Scribe
         ids,
         journal,
         council: Arc::new(crate::gatekeeper::council::Nobody),
+        shapes: crate::gatekeeper::KnownShapes::default(),
     });
     (gatekeeper, scribe)
 }
@@ -267,6 +280,7 @@ pub(super) fn toolbox(ledger: &Ledger) -> Toolbox {
         ledger.tool("t_free", false, false, 0),
         ledger.tool("t_free_again", false, true, 0),
         ledger.tool("t_pay", true, false, 0),
+        ledger.tool("t_edit", false, false, 0),
         ledger.tool("t_pay_again", true, true, 0),
         ledger.tool("t_vanish", true, false, 1),
         ledger.tool("t_vanish_again", true, true, 1),
@@ -289,6 +303,7 @@ impl Lab {
         let world = World::new();
         let (gatekeeper, scribe) = gatekeeper(world.store(), Arc::clone(&world.ids) as Arc<dyn Ids>);
         let ledger = Ledger::default();
+        gatekeeper.shapes().know(Arc::new(toolbox(&ledger)));
         let model = Arc::new(Script {
             replies,
             vary,

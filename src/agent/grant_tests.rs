@@ -33,6 +33,7 @@ fn lending(call: &str) -> Question {
         job: None,
         lineage: Vec::new(),
         voices: Voices::default(),
+        carries_edits: false,
         join_twin: false,
     }
 }
@@ -54,16 +55,15 @@ async fn what_a_grant_approves_can_be_consumed_though_only_the_agents_word_asks_
     let (first, status, _) = ask(&lab, "one").await;
     assert_eq!(status, Status::Pending);
     let saying = Saying {
-        decision: Decision::Approve,
-        reason: None,
         grant: Some("1h"),
+        ..Saying::plain(Decision::Approve)
     };
-    let decided = lab
+    let ruled = lab
         .gatekeeper
         .answer(&dana(), &org(), &first, saying, Surface::Api)
         .await
         .unwrap();
-    assert_eq!(decided.ruling, Ruling::Settled);
+    assert_eq!(ruled.decided.ruling, Ruling::Settled);
 
     let (second, status, digest) = ask(&lab, "two").await;
     assert_eq!(status, Status::Approved);

@@ -39,6 +39,8 @@ mod compact_tests;
 #[cfg(test)]
 mod crash_tests;
 #[cfg(test)]
+mod edit_tests;
+#[cfg(test)]
 mod evaluation_tests;
 #[cfg(test)]
 mod fixture;

@@ -244,6 +244,10 @@ async fn a_tool_that_was_granted_is_there_and_still_gated() {
     let row = stage.world.request(asked);
     assert_eq!(row.asked.tool.as_str(), "request_tool");
     assert_eq!(row.asked.args, r#"{"reason":"to pay","tool":"t_pay"}"#);
+    assert!(
+        row.terms.decision.edits.is_some() && !row.takes_edits(),
+        "that tool is given or not, never another"
+    );
     assert_eq!(job.confirmations, std::slice::from_ref(asked));
     assert_eq!(
         stage.answer(operator(), &id, "yes").await,

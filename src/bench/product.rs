@@ -179,6 +179,7 @@ pub fn question(number: usize, job: Option<JobId>) -> Result<Question, BenchErro
         job,
         lineage: Vec::new(),
         voices: Voices::default(),
+        carries_edits: false,
         join_twin: false,
     })
 }

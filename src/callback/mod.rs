@@ -220,6 +220,8 @@ impl Intake {
             decision: click.decision,
             reason: self.gatekeeper.text(click.reason.as_deref()),
             grant: self.gatekeeper.wish(click.grant.as_deref()),
+            edit: None,
+            seen: None,
             surface: Surface::Card,
             roll: Arc::clone(self.gatekeeper.roll()),
         }

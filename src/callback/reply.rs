@@ -3,6 +3,7 @@
 use gatepost_channel::{Decision, ReplyTone};
 
 use crate::confirmation::decide::{Decided, Refusal, Ruling};
+use crate::confirmation::edit::EditRefusal;
 use crate::confirmation::{Dossier, Status};
 
 /// Which of our words, how coloured, and whether it needs saying at all where the card itself shows it.
@@ -29,13 +30,10 @@ pub fn of(decided: &Decided, decision: Decision) -> Said {
             let first = match first.as_str() {
                 "settled" => said(super::counted(decision, true), success(decision), false),
                 "counted" => said(super::counted(decision, false), ReplyTone::Success, true),
-                word => ALL
-                    .into_iter()
-                    .find(|refusal| refusal.as_str() == word)
-                    .map_or_else(
-                        || said("not_found", ReplyTone::Error, true),
-                        |refusal| refused(refusal, dossier),
-                    ),
+                word => all().find(|refusal| refusal.as_str() == word).map_or_else(
+                    || said("not_found", ReplyTone::Error, true),
+                    |refusal| refused(refusal, dossier),
+                ),
             };
             Said {
                 replayed: true,
@@ -45,7 +43,7 @@ pub fn of(decided: &Decided, decision: Decision) -> Said {
     }
 }
 
-const ALL: [Refusal; 18] = [
+const ALL: [Refusal; 19] = [
     Refusal::NotFound,
     Refusal::UnknownCard,
     Refusal::OtherChannel,
@@ -61,10 +59,15 @@ const ALL: [Refusal; 18] = [
     Refusal::NotThisStage,
     Refusal::GrantNotOffered,
     Refusal::AlreadyRepresented,
+    Refusal::EditUnseen,
     Refusal::AlreadyVoted,
     Refusal::AlreadySettled,
     Refusal::Expired,
 ];
+
+fn all() -> impl Iterator<Item = Refusal> {
+    ALL.into_iter().chain(EditRefusal::ALL.map(Refusal::Edit))
+}
 
 fn refused(refusal: Refusal, dossier: Option<&Dossier>) -> Said {
     let (key, tone) = match refusal {
@@ -81,6 +84,10 @@ fn refused(refusal: Refusal, dossier: Option<&Dossier>) -> Said {
         Refusal::NotConfirmed => ("not_confirmed", ReplyTone::Warning),
         Refusal::ReasonRequired => ("reason_required", ReplyTone::Warning),
         Refusal::GrantNotOffered => ("grant_not_offered", ReplyTone::Warning),
+        Refusal::Edit(EditRefusal::NotOffered) => ("edit_not_offered", ReplyTone::Warning),
+        Refusal::Edit(EditRefusal::NotCarried) => ("edit_not_carried", ReplyTone::Warning),
+        Refusal::Edit(_) => ("edit_refused", ReplyTone::Warning),
+        Refusal::EditUnseen => ("edit_unseen", ReplyTone::Warning),
         Refusal::NotThisStage => ("not_this_stage", ReplyTone::Warning),
         Refusal::AlreadyRepresented => ("already_represented", ReplyTone::Info),
         Refusal::AlreadyVoted => ("already_voted", ReplyTone::Info),
@@ -119,7 +126,7 @@ mod tests {
 
     #[test]
     fn every_refusal_has_words_and_a_replay_says_the_same() {
-        for refusal in ALL {
+        for refusal in all() {
             let decided = |ruling| Decided {
                 ruling,
                 dossier: None,

@@ -1,7 +1,8 @@
 //! The server as a command sees it: where it is, who asks, and lists over several pages.
 
 use clap::Args;
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::json;
 
 use super::answer::Answer;
 use super::client::{Client, ClientError};
@@ -70,7 +71,7 @@ impl Api {
     }
 
     /// `POST path` with a JSON body.
-    pub async fn post(&self, path: &str, body: &Value) -> Result<Answer, ClientError> {
+    pub async fn post(&self, path: &str, body: &(impl Serialize + Sync)) -> Result<Answer, ClientError> {
         self.client.post(path, body).await
     }
 

@@ -1,11 +1,13 @@
 //! `gatepost approve ID` and `gatepost reject ID --reason TEXT`: an operator's answer from the command line.
 
 use clap::Args;
-use serde_json::{Value, json};
+use serde::Serialize;
+use serde_json::json;
 
-use super::api::{Api, ServerArgs, segment};
+use super::api::{Api, Filters, ServerArgs, segment};
 use super::stop::{Done, Stop};
-use super::{pending, print};
+use super::{edit, pending, print};
+use crate::gate::Arguments;
 
 /// Arguments of `gatepost approve`.
 #[derive(Debug, Args)]
@@ -18,8 +20,40 @@ pub struct ApproveArgs {
     /// Approve later calls like it too, for as long as the rule offers: `session`, `1h`, …
     #[arg(long, value_name = "SCOPE")]
     grant: Option<String>,
+    /// Approve the call with other arguments, where the rule lets you: a JSON object, or a file that holds one
+    #[arg(long, value_name = "FILE|JSON", conflicts_with_all = ["grant", "edit"])]
+    args: Option<String>,
+    /// Change the arguments in your editor, then approve what you saved
+    #[arg(long, conflicts_with = "grant")]
+    edit: bool,
+    /// Approve the arguments as somebody changed them: the number of the edit, as `gatepost show` names it
+    #[arg(long, value_name = "N")]
+    edited: Option<u32>,
+    /// What `--edit` starts
+    #[arg(
+        long,
+        env = "EDITOR",
+        value_name = "COMMAND",
+        default_value = "vi",
+        hide_env_values = true
+    )]
+    editor: String,
     #[command(flatten)]
     server: ServerArgs,
+}
+
+/// What is sent.
+#[derive(Debug, Serialize)]
+struct Approval {
+    decision: &'static str,
+    reason: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    grant: Option<String>,
+    /// Spelled exactly.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    edited_args: Option<Arguments>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    edit: Option<u64>,
 }
 
 /// Arguments of `gatepost reject`.
@@ -36,9 +70,21 @@ pub struct RejectArgs {
 
 /// Approves.
 pub async fn approve(args: ApproveArgs, as_json: bool) -> Done {
-    let mut body = json!({"decision": "approve", "reason": args.reason});
-    if let Some(grant) = args.grant {
-        body["grant"] = Value::String(grant);
+    let mut body = Approval {
+        decision: "approve",
+        reason: args.reason,
+        grant: args.grant,
+        edited_args: args.args.as_deref().map(edit::given).transpose()?,
+        edit: args.edited.map(u64::from),
+    };
+    if args.edit {
+        let id = segment(&args.id)?;
+        let request = Api::new(&args.server)?
+            .ask(&format!("/api/confirmations/{id}"), &Filters::new())
+            .await
+            .map_err(|error| error.naming("request", id, "gatepost pending"))?;
+        body.edited_args = Some(edit::in_editor(&request, &args.editor)?);
+        body.edit = Some(edit::number(&request).unwrap_or_default());
     }
     respond(&args.server, &args.id, &body, as_json).await
 }
@@ -52,7 +98,7 @@ pub async fn reject(args: RejectArgs, as_json: bool) -> Done {
     respond(&args.server, &args.id, &body, as_json).await
 }
 
-async fn respond(server: &ServerArgs, id: &str, body: &Value, as_json: bool) -> Done {
+async fn respond(server: &ServerArgs, id: &str, body: &(impl Serialize + Sync), as_json: bool) -> Done {
     let api = Api::new(server)?;
     let id = segment(id)?;
     let request = api

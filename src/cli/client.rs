@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use reqwest::{Method, RequestBuilder, Response, redirect};
-use serde_json::Value;
+use serde::Serialize;
 use url::Url;
 
 use super::answer::Answer;
@@ -129,11 +129,8 @@ impl Client {
     }
 
     /// `POST path` with a JSON body.
-    pub async fn post(&self, path: &str, body: &Value) -> Result<Answer, ClientError> {
-        let request = self
-            .request(Method::POST, path, &[])
-            .header("content-type", "application/json")
-            .body(body.to_string());
+    pub async fn post(&self, path: &str, body: &(impl Serialize + Sync)) -> Result<Answer, ClientError> {
+        let request = self.request(Method::POST, path, &[]).json(body);
         let response = self.send(request).await?;
         self.whole(response).await
     }

@@ -18,6 +18,7 @@ pub mod client;
 mod config;
 mod demo;
 mod doctor;
+mod edit;
 mod gate;
 mod grants;
 mod import;

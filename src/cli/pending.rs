@@ -119,7 +119,11 @@ pub async fn run(args: PendingArgs, as_json: bool) -> Done {
 /// How many approve, of how many that must; without the second number where the server does not tell it.
 fn approvals(request: &Value) -> String {
     let votes = request["votes"].as_array().map_or(&[][..], Vec::as_slice);
-    let have = votes.iter().filter(|vote| vote["decision"] == "approve").count();
+    // Of an edited call only the approvals of that edit count; a server that knows no edits numbers none.
+    let stands = request["edit"]["number"].as_u64().unwrap_or_default();
+    let counts =
+        |vote: &&Value| vote["decision"] == "approve" && vote["edit"].as_u64().unwrap_or_default() == stands;
+    let have = votes.iter().filter(counts).count();
     match request["quorum"].as_u64() {
         Some(need) => format!("{have} of {need}"),
         None => have.to_string(),
@@ -172,8 +176,32 @@ fn lay_out(answer: &Answer) {
     if !request["outcome"].is_null() {
         facts.push(("outcome", outcome(&request["outcome"])));
     }
+    let edit = &request["edit"];
+    if !edit.is_null() {
+        let by = print::text(edit, "by");
+        facts.push((
+            "edited",
+            format!(
+                "by {by}; approve it with --edited {}",
+                print::text(edit, "number")
+            ),
+        ));
+    }
     print::facts(&facts);
-    print::line("\narguments");
+    if let Some(changes) = edit["changes"].as_str() {
+        print::line("\nchanged");
+        print::line(&print::block(changes, "  "));
+        if let Some(args) = answer
+            .exact("edit")
+            .and_then(|edit| edit.get("tool_args").cloned())
+        {
+            print::line("\narguments as they are now");
+            print::line(&print::block(&args.pretty(), "  "));
+        }
+        print::line("\narguments as they were proposed");
+    } else {
+        print::line("\narguments");
+    }
     print::line(&print::block(&arguments(answer), "  "));
     section("votes", &request["votes"], |vote| {
         let reason = vote["reason"]

@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use crate::gate::decision::{RequireReason, Stage};
+use crate::gate::edit::EditScope;
 use crate::gate::grant::{GrantArguments, GrantScope, GrantTerms};
 use crate::gate::policy::{Approvers, ConfirmSource, Effect, PartialView, PolicySource, RuleSource};
 
 use super::{
     context::{Complaint, Context},
-    node::{MapReader, Reader},
+    node::{MapReader, Reader, describe},
     problem::ProblemKind,
     yaml::Value,
 };
@@ -119,6 +120,7 @@ fn decode_confirm(map: &mut MapReader<'_>, cx: &Context<'_>) -> Option<ConfirmSo
         confirm_step: map.optional("confirm_step").and_then(|asked| asked.boolean()),
         stages: None,
         grants: None,
+        edits: None,
     };
     (cx.count() == before).then_some(source)
 }
@@ -167,9 +169,13 @@ fn decode_rule(reader: &Reader<'_>) -> Option<RuleSource> {
         .and_then(|verified| verified.boolean());
     let stages = map.optional("stages").and_then(|stages| decode_stages(&stages));
     let grants = map.optional("grants").and_then(|grants| decode_grants(&grants));
+    let edits = map
+        .optional("accepts_edits")
+        .and_then(|edits| decode_edits(&edits));
     let confirm = decode_confirm(&mut map, cx).map(|confirm| ConfirmSource {
         stages,
         grants,
+        edits,
         ..confirm
     });
     map.finish();
@@ -248,6 +254,22 @@ fn decode_grants(reader: &Reader<'_>) -> Option<GrantTerms> {
         max_uses: max_uses.map_or(Some(None), |uses| uses.map(Some))?,
         arguments: arguments.unwrap_or(Some(GrantArguments::Same))?,
     })
+}
+
+/// What people may change of a call: all of its arguments, or what stands at some places; nothing when it is `false`.
+fn decode_edits(reader: &Reader<'_>) -> Option<EditScope> {
+    match reader.value() {
+        Value::List(_) => decode_pointers(reader)?
+            .iter()
+            .map(|pointer| pointer.parse().ok())
+            .collect::<Option<_>>()
+            .map(EditScope::At),
+        Value::Bool(any) => any.then_some(EditScope::Any),
+        other => {
+            reader.wrong_type(&describe(other), "true, false, or a list of JSON pointers");
+            None
+        }
+    }
 }
 
 /// JSON pointers (RFC 6901) below the root: a pointer that is misspelt would hide nothing.

@@ -11,7 +11,7 @@ use crate::ids::{ConfirmationId, GrantId, PermitId, TokenName};
 use crate::storage::{Touches, Transaction, Workspace};
 
 use super::roll::Roll;
-use super::{Basis, Permit, State, Status, grant, stage};
+use super::{Basis, Permit, State, Status, edit, grant, stage};
 
 /// Asks for the permit of an approved call.
 #[derive(Debug, Clone)]
@@ -20,8 +20,10 @@ pub struct Consume {
     pub id: ConfirmationId,
     /// Who asks: only the token that asked for the confirmation.
     pub token: TokenName,
-    /// Over the call that is about to run.
+    /// Over the call that is about to run: as it was approved, or as it was proposed by who has not heard of an edit.
     pub digest: Digest,
+    /// Over the call about which policy was asked once more.
+    pub judged: Digest,
     /// The permit's id, used when it is granted.
     pub permit: PermitId,
     /// Who may decide, as the configuration has it now: an approval by somebody who no longer may does not count.
@@ -41,8 +43,10 @@ pub struct Granted {
     pub permit: PermitId,
     /// Over what may run.
     pub digest: Digest,
-    /// What may run: the stored arguments in canonical form.
+    /// What may run: the stored arguments in canonical form, as people approved them.
     pub args: String,
+    /// Which edit of the arguments that is; 0 when they are as they were proposed.
+    pub edit: u32,
     /// Until when it may be begun.
     pub expires_at: UtcMillis,
 }
@@ -112,6 +116,9 @@ pub fn consume(workspace: &mut Workspace, request: &Consume) -> Result<Granted, 
     let mut draft = Draft::new(&row.org, kind, Actor::Token(request.token.0.clone())).about(&request.id);
     draft.job.clone_from(&row.asked.job);
     let draft = match &judged {
+        Ok(granted) if granted.edit > 0 => draft
+            .with("permit", granted.permit.as_str())
+            .with("edit", granted.edit),
         Ok(granted) => draft.with("permit", granted.permit.as_str()),
         Err(why) => draft.with("reason", why.as_str()),
     };
@@ -142,8 +149,13 @@ fn judge(workspace: &Workspace, request: &Consume) -> Result<Granted, NotGranted
     if matches!(permit, Permit::Consumed { .. }) {
         return Err(NotGranted::AlreadyConsumed);
     }
-    if row.asked.digest != request.digest {
+    if !row.is_about(&request.digest) {
         return Err(NotGranted::ArgsChanged);
+    }
+    let call = row.call();
+    if request.judged != call.digest {
+        // The request was approved with an edit after policy had looked at it: as it looked, it was still open.
+        return Err(NotGranted::NotApproved(Status::Pending));
     }
     let expires_at = UtcMillis(at.0.saturating_add(row.terms.permit_ttl_ms));
     if workspace.now() >= expires_at {
@@ -154,8 +166,8 @@ fn judge(workspace: &Workspace, request: &Consume) -> Result<Granted, NotGranted
     }
     let backed = match &row.progress.basis {
         None => {
-            let votes = workspace.votes(&request.id);
-            stage::all_approve(votes, row, &request.roll)
+            let votes = edit::standing(workspace.votes(&request.id), &row.progress);
+            stage::all_approve(&votes, row, &request.roll)
         }
         Some(Basis::Grant(id)) => {
             grant::still_stands(workspace, id, row, request.offered.as_ref(), &request.roll)
@@ -166,8 +178,9 @@ fn judge(workspace: &Workspace, request: &Consume) -> Result<Granted, NotGranted
     }
     Ok(Granted {
         permit: request.permit.clone(),
-        digest: row.asked.digest,
-        args: row.asked.args.clone(),
+        digest: call.digest,
+        args: call.args.to_owned(),
+        edit: call.edit,
         expires_at,
     })
 }

@@ -1,6 +1,7 @@
 //! Deciding: the one function behind every surface. Card, API, console, command line, terminal and words in a chat all end here;
 //! nothing else casts a vote.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
 use gatepost_channel::{Decision, MessageRef, UtcMillis};
@@ -10,13 +11,13 @@ use crate::delivery::OutboxItem;
 use crate::ids::{ChannelName, ConfirmationId, DeliveryId, OperatorId, Org, OutboxId};
 use crate::storage::{ReplayKey, ReplayRow, TokenHash, Touches, Transaction, Workspace};
 
+use super::count::count;
+use super::edit::{self, EditRefusal, Revised};
 use super::grant::{self, Wish};
 use super::roll::Roll;
-use super::settle::{refresh_cards, settle};
+use super::settle::refresh_cards;
 pub use super::spoken::Spoken;
-use super::{
-    Confirmation, DeliveryState, Dossier, Permit, Standing, State, Status, Vote, VoteContent, expire, stage,
-};
+use super::{Confirmation, DeliveryState, Dossier, Standing, Status, Vote, VoteContent, expire, stage};
 use crate::gate::decision::says_something;
 use crate::gate::grant::GrantScope;
 
@@ -133,6 +134,10 @@ pub struct Decide {
     pub reason: Option<Opening>,
     /// The grant that is asked for with an Approve.
     pub grant: Option<Wish>,
+    /// The arguments as the person changed them, with an Approve.
+    pub edit: Option<Result<Revised, EditRefusal>>,
+    /// Which edit of the arguments the person saw, where no card says so: an edited call is approved only by who names the edit.
+    pub seen: Option<u32>,
     /// Through what.
     pub surface: Surface,
     /// Who may decide, as the configuration has it now.
@@ -185,6 +190,10 @@ pub enum Refusal {
     GrantNotOffered,
     /// Somebody has approved in the person's place, or for those whom the person stands in for.
     AlreadyRepresented,
+    /// The changed arguments are not taken.
+    Edit(EditRefusal),
+    /// The arguments were changed since, and the answer does not say that the person saw it.
+    EditUnseen,
     /// The person's first vote stands.
     AlreadyVoted,
     /// The request was settled before.
@@ -212,6 +221,8 @@ impl Refusal {
             Self::NotThisStage => "not_this_stage",
             Self::GrantNotOffered => "grant_not_offered",
             Self::AlreadyRepresented => "already_represented",
+            Self::Edit(why) => why.as_str(),
+            Self::EditUnseen => "edit_unseen",
             Self::AlreadyVoted => "already_voted",
             Self::AlreadySettled => "already_settled",
             Self::Expired => "expired",
@@ -230,11 +241,15 @@ pub struct Decided {
     pub card: Option<DeliveryId>,
 }
 
-/// Who votes, in whose place, and the grant that is asked for.
-struct Allowed {
+/// What a person may do with their answer.
+struct Allowed<'a> {
     person: OperatorId,
+    /// In whose place they answer.
     acting_for: Option<OperatorId>,
+    /// The grant that they ask for.
     wished: Option<GrantScope>,
+    /// The arguments in place of those that stand.
+    edit: Option<&'a Revised>,
 }
 
 impl Transaction for Decide {
@@ -367,6 +382,7 @@ impl Decide {
             person,
             acting_for,
             wished,
+            edit,
         } = match self.may_vote(workspace, id, card) {
             Ok(allowed) => allowed,
             Err(refusal) => {
@@ -378,11 +394,16 @@ impl Decide {
             }
         };
         let now = workspace.now();
+        // A vote stands in the stage in which it was cast; an edit has all of them asked again.
+        let cast_in = workspace.confirmation(id).map_or(0, |row| row.progress.stage);
+        if let Some(revised) = edit {
+            edit::adopt(workspace, id, &person, revised);
+        }
         let Some(row) = workspace.confirmation(id) else {
             return Ruling::Refused(Refusal::NotFound);
         };
-        let (org, terms, job) = (row.org.clone(), row.terms.clone(), row.asked.job.clone());
-        let stage = stage::current(&terms, &row.progress);
+        let (org, job, edit) = (row.org.clone(), row.asked.job.clone(), row.call().edit);
+        let cast_in = stage::at(&row.terms, cast_in);
         let channel = self.target.of().1.cloned();
         let mut draft = Draft::new(&org, "vote.cast", Actor::Operator(person.0.clone()))
             .about(id)
@@ -392,76 +413,34 @@ impl Decide {
         if let Some(scope) = wished {
             draft = draft.with("grant", scope.to_string());
         }
-        if let Some(name) = stage.name {
+        if let Some(name) = cast_in.name {
             draft = draft.with("stage", name);
         }
         if let Some(absent) = &acting_for {
             draft = draft.with("acting_for", absent.as_str());
         }
+        if edit > 0 {
+            draft = draft.with("edit", edit);
+        }
         draft.job.clone_from(&job);
         draft.channel = channel.as_ref().map(|channel| channel.0.clone());
+        let vote = Vote {
+            person: person.clone(),
+            decision: self.decision,
+            channel,
+            surface: self.surface.as_str().to_owned(),
+            reason: self.reason.as_ref().map(|reason| reason.value.clone()),
+            at: now,
+            content: VoteContent {
+                stage: cast_in.at,
+                grant: wished,
+                acting_for,
+                edit,
+            },
+        };
         workspace.audit(draft);
-        workspace.insert_vote(
-            id,
-            Vote {
-                person: person.clone(),
-                decision: self.decision,
-                channel,
-                surface: self.surface.as_str().to_owned(),
-                reason: self.reason.as_ref().map(|reason| reason.value.clone()),
-                at: now,
-                content: VoteContent {
-                    stage: stage.at,
-                    grant: wished,
-                    acting_for,
-                },
-            },
-        );
-        // Persons count, not clicks; and only those who may still decide.
-        let (votes, row) = (workspace.votes(id), workspace.confirmation(id));
-        let approved = || {
-            row.is_some_and(|row| {
-                stage::standing(votes, Decision::Approve, &stage, row, &self.roll) >= stage.quorum
-            })
-        };
-        let rejected = || {
-            row.is_some_and(|row| {
-                stage::rejections(votes, row, &self.roll) >= row.terms.deny_threshold.max(1)
-            })
-        };
-        let end = match self.decision {
-            Decision::Approve if approved() && !stage.is_last() => {
-                let mut draft = Draft::new(&org, "stage.passed", Actor::System)
-                    .about(id)
-                    .with("stage", stage.name.unwrap_or_default());
-                draft.job = job;
-                workspace.audit(draft);
-                // Others are asked from here on: what stands on the cards was for those who were asked before.
-                workspace.change_confirmation(id, |row| {
-                    row.progress.stage += 1;
-                    row.revision += 1;
-                    row.edition += 1;
-                });
-                refresh_cards(workspace, id);
-                return Ruling::Counted;
-            }
-            Decision::Approve if approved() => State::Approved {
-                at: now,
-                permit: Permit::Open,
-            },
-            Decision::Reject if rejected() => State::Rejected { at: now },
-            Decision::Approve | Decision::Reject => {
-                workspace.change_confirmation(id, |row| row.edition += 1);
-                refresh_cards(workspace, id);
-                return Ruling::Counted;
-            }
-        };
-        let approved = matches!(end, State::Approved { .. });
-        settle(workspace, id, end, Actor::Operator(person.0.clone()));
-        if let Some(wish) = self.grant.as_ref().filter(|_| approved) {
-            grant::make(workspace, id, wish, Actor::Operator(person.0));
-        }
-        Ruling::Settled
+        workspace.insert_vote(id, vote);
+        count(workspace, id, self, person)
     }
 
     fn may_vote(
@@ -469,7 +448,7 @@ impl Decide {
         workspace: &Workspace,
         id: &ConfirmationId,
         card: Option<&DeliveryId>,
-    ) -> Result<Allowed, Refusal> {
+    ) -> Result<Allowed<'_>, Refusal> {
         let row = workspace.confirmation(id).ok_or(Refusal::NotFound)?;
         let person = match &self.ballot {
             Ballot::Person(person) => person,
@@ -493,11 +472,19 @@ impl Decide {
         {
             return Err(Refusal::OutdatedCard);
         }
-        if workspace.votes(id).iter().any(|vote| vote.person == *person) {
+        let edit = edit::of_answer(self, row);
+        let call = row.call();
+        let answered = |vote: &Vote| vote.person == *person && vote.content.edit == call.edit;
+        if edit.is_none() && workspace.votes(id).iter().any(answered) {
             return Err(Refusal::AlreadyVoted);
         }
         let stage = stage::current(&row.terms, &row.progress);
-        let acting_for = self.seat(row, workspace.votes(id), &stage, (person, now))?;
+        // Nobody has answered to an edit before it is made.
+        let votes = match edit {
+            None => edit::standing(workspace.votes(id), &row.progress),
+            Some(_) => Cow::Borrowed(&[][..]),
+        };
+        let acting_for = self.seat(row, &votes, &stage, (person, now))?;
         if self.decision == Decision::Approve
             && card
                 .and_then(|card| workspace.delivery(card))
@@ -508,21 +495,34 @@ impl Decide {
         if let (Target::Command(spoken), Decision::Approve) = (&self.target, self.decision) {
             spoken.may_approve(row)?;
         }
+        // A card says by its revision what the person saw. Arguments of one's own need not be about what stands.
+        let saw = match self.target {
+            Target::Card(_) => None,
+            _ if self.decision == Decision::Reject => None,
+            _ => self.seen.or(self.edit.is_none().then_some(0)),
+        };
+        if saw.is_some_and(|saw| saw != call.edit) {
+            return Err(Refusal::EditUnseen);
+        }
         let said = |reason: &Opening| says_something(&reason.value);
         if row.terms.decision.require_reason.of(self.decision) && !self.reason.as_ref().is_some_and(said) {
             return Err(Refusal::ReasonRequired);
         }
         let wished = match &self.grant {
             None => None,
-            Some(wish) if self.decision == Decision::Approve => {
+            Some(wish) if self.decision == Decision::Approve && self.edit.is_none() => {
                 Some(grant::offered(row, wish).ok_or(Refusal::GrantNotOffered)?)
             }
             Some(_) => return Err(Refusal::GrantNotOffered),
         };
+        if let Some(Err(why)) = edit {
+            return Err(Refusal::Edit(why));
+        }
         Ok(Allowed {
             person: person.clone(),
             acting_for,
             wished,
+            edit: edit.and_then(Result::ok),
         })
     }
 

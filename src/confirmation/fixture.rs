@@ -191,6 +191,8 @@ impl World {
             decision,
             reason: None,
             grant: None,
+            edit: None,
+            seen: None,
             surface: Surface::Card,
             roll: Arc::clone(&self.roll),
         }

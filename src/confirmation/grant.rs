@@ -7,7 +7,7 @@ use gatepost_channel::{Decision, UtcMillis};
 use serde::{Deserialize, Serialize};
 
 use super::roll::Roll;
-use super::{Asked, Confirmation, Vote, stage};
+use super::{Asked, Confirmation, Vote, edit, stage};
 use crate::audit::{Actor, Draft};
 use crate::clock::rfc3339;
 use crate::gate::grant::{GrantArguments, GrantScope, GrantTerms};
@@ -167,6 +167,7 @@ pub fn offered(row: &Confirmation, wish: &Wish) -> Option<GrantScope> {
     let terms = row.terms.decision.grants.as_ref()?;
     let scope = terms.offered(&wish.scope)?;
     let possible = row.rule.is_some()
+        && row.progress.edit.is_none()
         && (scope != GrantScope::Session || row.asked.session_id.is_some())
         && terms
             .arguments
@@ -178,7 +179,10 @@ pub fn offered(row: &Confirmation, wish: &Wish) -> Option<GrantScope> {
 /// The scopes that a request offers now.
 pub fn offers(row: &Confirmation) -> Vec<GrantScope> {
     let scopes = row.terms.decision.grants.iter().flat_map(|terms| &terms.scopes);
-    let possible = |scope: &&GrantScope| **scope != GrantScope::Session || row.asked.session_id.is_some();
+    // Later calls would not be like the one that a person had to change.
+    let possible = |scope: &&GrantScope| {
+        row.progress.edit.is_none() && (**scope != GrantScope::Session || row.asked.session_id.is_some())
+    };
     scopes.filter(possible).copied().collect()
 }
 
@@ -195,11 +199,14 @@ pub fn agreed(votes: &[Vote]) -> Option<GrantScope> {
 /// Makes the grant that this approval asks for, if everybody asked for it. The request is approved already.
 pub fn make(workspace: &mut Workspace, request: &ConfirmationId, wish: &Wish, actor: Actor) {
     let now = workspace.now();
-    let Some(scope) = agreed(workspace.votes(request)) else {
+    let Some(progress) = workspace.confirmation(request).map(|row| row.progress.clone()) else {
         return;
     };
-    let grantors = workspace
-        .votes(request)
+    let votes = edit::standing(workspace.votes(request), &progress);
+    let Some(scope) = agreed(&votes).filter(|_| progress.edit.is_none()) else {
+        return;
+    };
+    let grantors = votes
         .iter()
         .filter(|vote| vote.decision == Decision::Approve)
         .map(|vote| Grantor {

@@ -93,6 +93,7 @@ fn consume(world: &World, id: &ConfirmationId) -> Consume {
         id: id.clone(),
         token: TokenName::from("agent"),
         digest: row.asked.digest,
+        judged: row.asked.digest,
         permit: PermitId::fresh(&world.ids),
         roll: Arc::clone(&world.roll),
         denied_by: None,

@@ -7,6 +7,7 @@
 use gatepost_channel::{Decision, MessageRef, UtcMillis};
 use serde::{Deserialize, Serialize};
 
+use self::edit::Edit;
 use crate::gate::grant::GrantScope;
 use crate::gate::{Digest, Terms, ToolName};
 use crate::ids::{
@@ -17,10 +18,14 @@ pub mod cancel;
 pub mod consume;
 #[cfg(test)]
 mod content_tests;
+mod count;
 pub mod create;
 pub mod decide;
 #[cfg(test)]
 mod decide_tests;
+pub mod edit;
+#[cfg(test)]
+mod edit_tests;
 pub mod expire;
 #[cfg(test)]
 pub mod fixture;
@@ -286,6 +291,9 @@ pub struct Progress {
     /// The grant that its approval made.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub granted: Option<GrantId>,
+    /// The arguments as a person changed them: what is voted on, and once approved runs, in place of what was proposed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub edit: Option<Edit>,
 }
 
 /// What decides a request instead of votes on it.
@@ -323,9 +331,12 @@ pub struct VoteContent {
     /// In whose place it was cast: that of somebody away.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub acting_for: Option<OperatorId>,
+    /// The edit of the arguments on which it was cast; 0 is what was proposed.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub edit: u32,
 }
 
-/// One person's answer. The first one stands.
+/// One person's answer. The first one stands, for the arguments on which it was cast.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Vote {
     /// Who, as a person rather than a platform identity.

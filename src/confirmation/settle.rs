@@ -31,6 +31,9 @@ pub fn settle(workspace: &mut Workspace, id: &ConfirmationId, state: State, acto
     if let Some(Basis::Grant(grant)) = &row.progress.basis {
         draft = draft.with("grant", grant.as_str());
     }
+    if status_is_of_the_call(&state) && row.call().edit > 0 {
+        draft = draft.with("edit", row.call().edit);
+    }
     draft.job.clone_from(&job);
     workspace.audit(draft);
     let woken = job
@@ -46,6 +49,11 @@ pub fn settle(workspace: &mut Workspace, id: &ConfirmationId, state: State, acto
     });
     refresh_cards(workspace, id);
     true
+}
+
+/// Whether people said yes or no to the call, in the form that stood then.
+const fn status_is_of_the_call(state: &State) -> bool {
+    matches!(state, State::Approved { .. } | State::Rejected { .. })
 }
 
 /// Queues every card of the request to be brought up to date.

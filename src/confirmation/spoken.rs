@@ -25,8 +25,8 @@ pub struct Spoken {
 }
 
 impl Spoken {
-    /// Whether the request may be approved like this. Its arguments and its rule's terms never change, so what was found before the
-    /// transaction holds in it.
+    /// Whether the request may be approved like this. Its rule's terms never change, and arguments that a person changed since are told by
+    /// [`Decide::seen`](super::decide::Decide::seen), so what was found before the transaction holds in it.
     pub(super) fn may_approve(&self, row: &Confirmation) -> Result<(), Refusal> {
         if !self.whole && row.terms.partial_view != PartialView::Approve {
             return Err(Refusal::PartialView);

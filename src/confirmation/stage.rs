@@ -88,9 +88,44 @@ impl Current<'_> {
 
 /// The stage that people vote in.
 pub fn current<'a>(terms: &'a Terms, progress: &Progress) -> Current<'a> {
+    at(terms, progress.stage)
+}
+
+/// The stage at this place.
+pub fn at(terms: &Terms, place: u32) -> Current<'_> {
     each(terms)
-        .nth(usize::try_from(progress.stage).unwrap_or(usize::MAX))
-        .unwrap_or_else(|| whole(terms, progress.stage, progress.stage.saturating_add(1)))
+        .nth(usize::try_from(place).unwrap_or(usize::MAX))
+        .unwrap_or_else(|| whole(terms, place, place.saturating_add(1)))
+}
+
+/// How far votes lead.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Reached<'a> {
+    /// The names of the stages that have their approvals, others being asked after them.
+    pub passed: Vec<&'a str>,
+    /// The place of the stage that has not, or of the last.
+    pub at: u32,
+    /// Whether the last one has its approvals too.
+    pub all: bool,
+}
+
+/// How far these votes lead from the stage that people vote in. Who edits in a later stage has voted in it before those who are asked
+/// earlier, so more than one stage may be passed at once.
+pub fn reached<'a>(votes: &[Vote], row: &'a Confirmation, roll: &Roll) -> Reached<'a> {
+    let mut passed = Vec::new();
+    let mut stage = current(&row.terms, &row.progress);
+    loop {
+        let enough = standing(votes, Decision::Approve, &stage, row, roll) >= stage.quorum;
+        if !enough || stage.is_last() {
+            return Reached {
+                passed,
+                at: stage.at,
+                all: enough,
+            };
+        }
+        passed.push(stage.name.unwrap_or_default());
+        stage = at(&row.terms, stage.at + 1);
+    }
 }
 
 /// All stages in order.

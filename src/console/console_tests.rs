@@ -323,3 +323,155 @@ proptest! {
         }
     }
 }
+
+/// What dana writes in place of the arguments of [`to_edit`].
+const EDITED: &str = r#"{"amount":1,"card":{"note":"<b>1</b>","number":"4111222233334444"}}"#;
+
+/// A request whose arguments may be changed.
+async fn to_edit(bench: &Bench) -> String {
+    let body = json!({
+        "tool_name": "edits__pay", "accepts_edits": true,
+        "tool_args": { "amount": 60000, "card": { "number": "4111222233334444", "note": "a\u{202e}b</textarea>" } },
+    });
+    let heard = bench.post("/api/confirmations", "agent", body).await.json();
+    assert_eq!(heard["verdict"], "pending");
+    heard["confirmation_id"].as_str().unwrap().to_owned()
+}
+
+/// Sends the form for edited arguments.
+async fn edit(browser: &Browser<'_>, id: &str, csrf: &str, decision: &str, args: &str) -> Heard {
+    let fields = [
+        ("csrf", csrf),
+        ("edit", "0"),
+        ("decision", decision),
+        ("edited_args", args),
+    ];
+    browser
+        .post(&format!("/console/requests/{id}/respond"), &fields)
+        .await
+}
+
+#[tokio::test]
+async fn a_person_changes_the_arguments_sees_what_that_does_and_approves_it() {
+    let bench = Bench::new().await;
+    let id = to_edit(&bench).await;
+    let path = format!("/console/requests/{id}");
+    let dana = Browser::log_in(&bench, "dana").await;
+    let page = dana.get(&path).await.text;
+    let (_, form) = page.split_once("name=\"edited_args\"").expect("a field for them");
+    let (written, _) = form.split_once("</textarea>").unwrap();
+    // What would not be seen is an escape; what would end the field does not.
+    assert!(
+        written.contains("\\u202e") && !written.contains('\u{202e}'),
+        "{written}"
+    );
+    assert!(
+        written.contains("4111222233334444"),
+        "who may decide sees all of them"
+    );
+    let csrf = dana.csrf().await;
+    let heard = edit(&dana, &id, &csrf, "preview", EDITED).await;
+    assert_eq!(heard.status, 200);
+    assert!(
+        heard.text.contains("- &#x2f;amount: 60000") && !heard.text.contains("<b>1</b>"),
+        "{}",
+        heard.text
+    );
+    let shown = bench
+        .get(&format!("/api/confirmations/{id}"), "dana")
+        .await
+        .json();
+    assert_eq!(
+        (&shown["status"], &shown["votes"]),
+        (&json!("pending"), &json!([]))
+    );
+    let heard = edit(&dana, &id, &csrf, "approve_edited", EDITED).await;
+    assert_eq!(
+        heard.headers[header::LOCATION],
+        format!("../{id}?said=settled_approve")
+    );
+    let page = dana.get(&path).await.text;
+    assert!(page.contains("DANA Doe changed them") && page.contains("As they were proposed"));
+    assert!(!page.contains("<b>1</b>") && !page.contains("name=\"edited_args\""));
+}
+
+#[tokio::test]
+async fn an_edit_that_is_not_taken_says_why_and_keeps_what_was_written() {
+    let bench = Bench::new().await;
+    let id = to_edit(&bench).await;
+    let dana = Browser::log_in(&bench, "dana").await;
+    let csrf = dana.csrf().await;
+    for (args, why) in [
+        ("{", "refused"),
+        (r#"{"amount":1}"#, "cannot be changed"),
+        (
+            r#"{"amount":200000,"card":{"number":"4111222233334444","note":"x"}}"#,
+            "edits-never",
+        ),
+        (
+            r#"{"amount":1,"x":2,"card":{"number":"4111222233334444","note":"x"}}"#,
+            "does not let people",
+        ),
+    ] {
+        for decision in ["preview", "approve_edited"] {
+            let heard = edit(&dana, &id, &csrf, decision, args).await;
+            assert_eq!(heard.status, 422, "{args}");
+            assert!(
+                heard.text.contains(why) && heard.text.contains("Nothing was decided"),
+                "{args}: {}",
+                heard.text
+            );
+            let kept = args.replace('"', "&quot;").replace('/', "&#x2f;");
+            assert!(
+                heard.text.contains(&kept),
+                "what was written is still there: {kept}"
+            );
+        }
+    }
+    let ines = Browser::log_in(&bench, "ines").await;
+    let page = ines.get(&format!("/console/requests/{id}")).await.text;
+    assert!(!page.contains("edited_args"));
+    let csrf = ines.csrf().await;
+    assert_eq!(edit(&ines, &id, &csrf, "preview", EDITED).await.status, 403);
+}
+
+#[tokio::test]
+async fn a_page_that_is_older_than_an_edit_approves_nothing() {
+    let bench = Bench::new().await;
+    let body = json!({ "tool_name": "edits__pay", "tool_args": { "amount": 60000 }, "accepts_edits": true });
+    let heard = bench.post("/api/confirmations", "agent", body).await.json();
+    let id = heard["confirmation_id"].as_str().unwrap().to_owned();
+    let respond = format!("/console/requests/{id}/respond");
+    let mira = Browser::log_in(&bench, "mira").await;
+    let edited = json!({ "decision": "approve", "edited_args": { "amount": 4 } });
+    let path = format!("/api/confirmations/{id}/respond");
+    assert_eq!(
+        bench.post(&path, "dana", edited).await.json()["status"],
+        "pending"
+    );
+    let csrf = mira.csrf().await;
+    let answer = |edit: &'static str| {
+        [
+            ("csrf", csrf.clone()),
+            ("edit", edit.to_owned()),
+            ("decision", "approve".to_owned()),
+        ]
+    };
+    for (edit, said) in [
+        ("0", "edit_unseen"),
+        ("", "edit_unseen"),
+        ("1", "settled_approve"),
+    ] {
+        let fields = answer(edit);
+        let fields: Vec<_> = fields
+            .iter()
+            .map(|(name, value)| (*name, value.as_str()))
+            .collect();
+        let heard = mira.post(&respond, &fields).await;
+        assert_eq!(
+            heard.headers[header::LOCATION],
+            format!("../{id}?said={said}"),
+            "{edit:?}"
+        );
+    }
+}

@@ -62,7 +62,7 @@ fn item(api: &Api, session: &Session, dossier: &Dossier) -> Value {
 /// How many approved so far.
 pub fn approvals(dossier: &Dossier) -> usize {
     dossier
-        .votes
+        .standing_votes()
         .iter()
         .filter(|vote| vote.decision == Decision::Approve)
         .count()

@@ -16,12 +16,13 @@ use crate::confirmation::{Basis, Dossier, OutcomeStatus, Status, grant, stage};
 use crate::delivery::authority::voice;
 use crate::delivery::card::utc;
 use crate::delivery::phrase::{Language, REPLIES};
-use crate::gate::{RequireReason, ShortCode, shown};
+use crate::gate::{RequireReason, ShortCode, editable, shown, shown_changes};
 use crate::http::Api;
 use crate::http::problem::Problem;
 use crate::http::query::Params;
 use crate::http::v1::RequestId;
 use crate::http::v1::confirmation::show::look;
+use crate::ids::ConfirmationId;
 use crate::storage::AuditFilter;
 
 /// Events on the page.
@@ -35,17 +36,48 @@ pub async fn page(
     mut params: Params,
 ) -> Response {
     let said = params.text("said");
-    match render(&api, &session, id, said.as_deref()).await {
+    let seen = Seen {
+        said: said.as_deref(),
+        ..Seen::default()
+    };
+    match render(&api, &session, id, seen).await {
         Ok(response) => response,
         Err(problem) => refusal(&api, problem),
     }
+}
+
+/// The page once more, with the arguments as the person wrote them: what they would change, or why they are not taken. Nothing was
+/// decided.
+pub async fn again(
+    api: &Api,
+    session: &Session,
+    id: &ConfirmationId,
+    written: &str,
+    found: Result<Inert, String>,
+) -> Result<Response, Response> {
+    let seen = Seen {
+        said: None,
+        written: Some((written, found)),
+    };
+    render(api, session, Ok(RequestId(id.clone())), seen)
+        .await
+        .map_err(|problem| refusal(api, problem))
+}
+
+/// What the page shows beside the request.
+#[derive(Default)]
+struct Seen<'a> {
+    /// What came of an answer, by its key.
+    said: Option<&'a str>,
+    /// Arguments that the person wrote, and what they would change or why they are not taken.
+    written: Option<(&'a str, Result<Inert, String>)>,
 }
 
 async fn render(
     api: &Api,
     session: &Session,
     id: Result<RequestId, Problem>,
-    said: Option<&str>,
+    seen: Seen<'_>,
 ) -> Result<Response, Problem> {
     let RequestId(id) = id?;
     let gatekeeper = api.gatekeeper();
@@ -77,14 +109,39 @@ async fn render(
             context! { at => utc(event.at), kind => inert(&event.kind), actor => inert(&event.actor) }
         })
         .collect();
-    let values = context! { events => events, ..values(api, &dossier, full, said) };
-    Ok(show(
-        api,
-        Some(session),
-        StatusCode::OK,
-        ("request.html", "../"),
-        values,
-    ))
+    let (status, root) = match &seen.written {
+        None => (StatusCode::OK, "../"),
+        Some((_, Ok(_))) => (StatusCode::OK, "../../"),
+        Some((_, Err(_))) => (StatusCode::UNPROCESSABLE_ENTITY, "../../"),
+    };
+    let edits = edits(&dossier, full, &seen);
+    let values = context! { events => events, ..values(api, &dossier, full, seen.said) };
+    let values = context! { ..edits, ..values };
+    Ok(show(api, Some(session), status, ("request.html", root), values))
+}
+
+/// The arguments as a person changed them, and the form in which others are written.
+fn edits(dossier: &Dossier, full: bool, seen: &Seen<'_>) -> Value {
+    let row = &dossier.confirmation;
+    let hidden = if full { &[][..] } else { &row.terms.redact };
+    let call = row.call();
+    let changes = (call.edit > 0).then(|| shown_changes(&row.asked.args, call.args, hidden));
+    let offered = full && row.takes_edits() && row.state.status() == Status::Pending;
+    let written = match &seen.written {
+        Some((written, _)) => Some((*written).to_owned()),
+        None => editable(call.args, hidden),
+    };
+    let found = seen.written.as_ref().map(|(_, found)| found);
+    context! {
+        edit => call.edit,
+        changes => changes.as_ref().map(Inert::as_str),
+        proposed => changes.as_ref().map(|_| shown(&row.asked.args, hidden).as_str().to_owned()),
+        edits_offered => offered,
+        written => written.filter(|_| offered),
+        writing => found.is_some(),
+        preview => found.and_then(|found| found.as_ref().ok()).map(Inert::as_str),
+        unfit => found.and_then(|found| found.as_ref().err()).map(|why| inert(why)),
+    }
 }
 
 fn values(api: &Api, dossier: &Dossier, full: bool, said: Option<&str>) -> Value {
@@ -117,8 +174,9 @@ fn values(api: &Api, dossier: &Dossier, full: bool, said: Option<&str>) -> Value
             OutcomeStatus::Failed => phrases.facts.failed.as_str(),
         }),
         outcome_detail => inert_or(outcome.and_then(|outcome| outcome.detail.as_deref())),
-        code => ShortCode::of(maker.key().as_bytes(), &row.asked.digest).as_str(),
-        args => shown(&row.asked.args, hidden).as_str(),
+        code => ShortCode::of(maker.key().as_bytes(), &row.call().digest).as_str(),
+        args => shown(row.call().args, hidden).as_str(),
+        edited_by => inert_or(row.progress.edit.as_ref().map(|edit| api.gatekeeper().roll().name(&edit.by))),
         full => full,
         pending => status == Status::Pending,
         // Without a reason the console rejects nothing; what the rule adds to that is about approvals.

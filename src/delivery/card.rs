@@ -10,7 +10,7 @@ use super::phrase::{Language, Phrasebook, Phrases};
 use crate::confirmation::roll::Roll;
 use crate::confirmation::{Basis, Confirmation, Delivery, Dossier, OutcomeStatus, Status, grant, stage};
 use crate::gate::policy::PartialView;
-use crate::gate::{RequireReason, ShortCode, shown};
+use crate::gate::{RequireReason, ShortCode, shown, shown_edited};
 
 /// Makes cards. Clones share its parts.
 #[derive(Clone)]
@@ -91,7 +91,7 @@ impl CardMaker {
             let whole = shows_all(&plain);
             return Shown { card: plain, whole };
         }
-        let code = ShortCode::of(self.key.as_bytes(), &row.asked.digest);
+        let code = ShortCode::of(self.key.as_bytes(), &row.call().digest);
         let answered = |how: &str, cut: Option<Fact>| {
             let how = how
                 .replace("{command}", called)
@@ -142,7 +142,7 @@ impl CardMaker {
             title,
             tool: Inert::new(row.asked.tool.as_str()).one_line(),
             facts: self.facts(dossier, phrases),
-            arguments: shown(&row.asked.args, &row.terms.redact),
+            arguments: arguments(row, phrases),
             actions,
             words: phrases.words(),
         }
@@ -173,18 +173,18 @@ impl CardMaker {
                 .replace("{name}", name);
             facts.add(&words.stage, Some(&value));
         }
-        let approvals = dossier
-            .votes
-            .iter()
-            .filter(|vote| vote.decision == Decision::Approve);
+        let votes = dossier.standing_votes();
+        let approvals = votes.iter().filter(|vote| vote.decision == Decision::Approve);
         let names: Vec<_> = approvals
             .clone()
             .map(|vote| voice(vote, &self.roll, &phrases.authority))
             .collect();
+        let edit = row.progress.edit.as_ref();
+        facts.add(&words.edited_by, edit.map(|edit| self.roll.name(&edit.by)));
         if row.terms.quorum > 1 {
             // While a stage is open, who is asked now matters; afterwards all of them.
             let (have, need) = if pending {
-                (stage.approvals(&dossier.votes), stage.quorum)
+                (stage.approvals(&votes), stage.quorum)
             } else {
                 (names.len(), row.terms.quorum)
             };
@@ -217,7 +217,7 @@ impl CardMaker {
                 };
                 facts.add(&words.decided_by, Some(&by));
                 let granted = row.progress.granted.as_ref();
-                let granted = granted.and_then(|_| grant::agreed(&dossier.votes));
+                let granted = granted.and_then(|_| grant::agreed(&votes));
                 facts.add(
                     &words.granted,
                     granted.map(|scope| phrases.grant(scope).label).as_deref(),
@@ -226,10 +226,7 @@ impl CardMaker {
                 facts.add(&words.vote_reason, Some(&why.join("\n")));
             }
             Status::Rejected => {
-                let against = dossier
-                    .votes
-                    .iter()
-                    .filter(|vote| vote.decision == Decision::Reject);
+                let against = votes.iter().filter(|vote| vote.decision == Decision::Reject);
                 let (who, why): (Vec<_>, Vec<_>) = against
                     .map(|vote| (voice(vote, &self.roll, &phrases.authority), vote.reason.clone()))
                     .unzip();
@@ -251,10 +248,19 @@ impl CardMaker {
         }
         facts.add(
             &words.code,
-            Some(ShortCode::of(self.key.as_bytes(), &row.asked.digest).as_str()),
+            Some(ShortCode::of(self.key.as_bytes(), &row.call().digest).as_str()),
         );
         facts.0
     }
+}
+
+/// The call that people vote on: as it was proposed, or what a person changed and all of it as it is now.
+fn arguments(row: &Confirmation, phrases: &Phrases) -> Inert {
+    let call = row.call();
+    if call.edit == 0 {
+        return shown(call.args, &row.terms.redact);
+    }
+    shown_edited(&row.asked.args, call.args, &row.terms.redact, phrases.edited())
 }
 
 /// What an answer to this request needs, in the words of the channel.

@@ -71,6 +71,7 @@ pub struct FactWords {
     pub token: String,
     pub reason: String,
     pub expires: String,
+    pub edited_by: String,
     pub approvals: String,
     pub approvals_value: String,
     pub stage: String,
@@ -138,6 +139,8 @@ struct LayoutWords {
     cut: String,
     approve_in_full_view: String,
     reason: String,
+    changed: String,
+    all_arguments: String,
     once_more_title: String,
     once_more_text: String,
     once_more_yes: String,
@@ -147,7 +150,7 @@ struct LayoutWords {
 }
 
 /// The replies that every language must have.
-pub const REPLIES: [&str; 27] = [
+pub const REPLIES: [&str; 31] = [
     "settled_approve",
     "settled_reject",
     "counted_approve",
@@ -167,6 +170,10 @@ pub const REPLIES: [&str; 27] = [
     "not_this_stage",
     "grant_not_offered",
     "already_represented",
+    "edit_not_offered",
+    "edit_not_carried",
+    "edit_refused",
+    "edit_unseen",
     "already_voted",
     "already_approved",
     "already_rejected",
@@ -255,6 +262,11 @@ impl Phrases {
             scope: scope.to_string(),
             label: word.replace("{span}", &span),
         }
+    }
+
+    /// The headings of an edited call: above what was changed, and above all of it.
+    pub fn edited(&self) -> [&str; 2] {
+        [&self.layout.changed, &self.layout.all_arguments]
     }
 
     /// The words an adapter lays out.

@@ -10,6 +10,18 @@ use crate::gate::Terms;
 use crate::gate::policy::PartialView;
 use crate::ids::{ConfirmationId, DeliveryId, Ids, Org};
 
+/// Whether a card of a request, as it would stand now, may carry Approve: it shows all of the arguments, or the rule says that it need
+/// not. A channel that is not there any more shows nothing.
+pub fn approvable(registry: &Registry, maker: &CardMaker, dossier: &Dossier, delivery: &Delivery) -> bool {
+    let Some(listed) = registry.get(delivery.channel.as_str()) else {
+        return false;
+    };
+    dossier.confirmation.terms.partial_view == PartialView::Approve
+        || listed
+            .channel
+            .shows_all(&maker.card(dossier, delivery, listed.language))
+}
+
 /// The cards of a request that is about to be stored. Empty when no channel of the organisation is named: undeliverable.
 pub fn plan(
     registry: &Registry,
@@ -57,10 +69,7 @@ pub fn plan(
             standing: Vec::new(),
             error: None,
         };
-        let shows_all = listed
-            .channel
-            .shows_all(&maker.card(&dossier, &delivery, listed.language));
-        delivery.approvable = shows_all || terms.partial_view == PartialView::Approve;
+        delivery.approvable = approvable(registry, maker, &dossier, &delivery);
         cards.push(delivery);
     }
     dossier.deliveries.clear();

@@ -5,6 +5,7 @@
 use gatepost_channel::Decision;
 use serde::{Deserialize, Serialize};
 
+use super::edit::EditTerms;
 use super::grant::GrantTerms;
 use super::policy::Approvers;
 
@@ -25,6 +26,9 @@ pub struct DecisionTerms {
     /// What an approval may let run beside this call.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub grants: Option<GrantTerms>,
+    /// What people may change of the arguments when they approve.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub edits: Option<EditTerms>,
 }
 
 /// Which answers need a reason in words.
@@ -180,6 +184,8 @@ impl DecisionTerms {
             .as_ref()
             .zip(other.grants.as_ref())
             .and_then(|(ours, theirs)| ours.and(theirs));
+        let edits = self.edits.as_ref().zip(other.edits.as_ref());
+        terms.edits = edits.and_then(|(ours, theirs)| ours.and(theirs));
         if !other.stages.is_empty() && other.stages != self.stages {
             if terms.stages.is_empty() {
                 terms.stages.push(own);

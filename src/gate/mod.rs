@@ -1,13 +1,15 @@
 //! The gate: what a tool call is, what policy says about it, and what people may see of it.
 //!
 //! In reading order: [`json`] and [`number`] give arguments one meaning, [`arguments`] and [`digest`] name a call,
-//! [`redact`](mod@redact) hides what people must not see, [`decision`] says what an answer needs, [`duty`] who is on call or away, [`verdict`] why a call does not run.
+//! [`redact`](mod@redact) hides what people must not see, [`decision`] says what an answer needs, [`duty`] who is on call or away,
+//! [`edit`] what people may change of a call, [`verdict`] why a call does not run.
 //! The room is pure: it knows no platform, store, web, clock or chance.
 
 pub mod arguments;
 pub mod decision;
 pub mod digest;
 pub mod duty;
+pub mod edit;
 pub mod grant;
 pub mod json;
 pub mod number;
@@ -20,8 +22,9 @@ pub mod view;
 pub use arguments::{Arguments, InvalidArguments, ToolName};
 pub use decision::{DecisionTerms, RequireReason, Stage};
 pub use digest::{Digest, ShortCode};
+pub use edit::{EditProblem, EditScope, EditTerms};
 pub use json::Json;
 pub use redact::redact;
 pub use terms::Terms;
 pub use verdict::DenyReason;
-pub use view::{shown, shown_canonical};
+pub use view::{editable, shown, shown_canonical, shown_changes, shown_edited};

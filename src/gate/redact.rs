@@ -51,7 +51,7 @@ fn copy(value: &Json, paths: &[&[String]]) -> Result<Json, RedactProblem> {
 }
 
 /// What is left of the paths whose first segment reaches a child.
-fn below<'a>(paths: &[&'a [String]], reaches: impl Fn(&str) -> bool) -> Vec<&'a [String]> {
+pub(super) fn below<'a>(paths: &[&'a [String]], reaches: impl Fn(&str) -> bool) -> Vec<&'a [String]> {
     paths
         .iter()
         .filter_map(|path| path.split_first())
@@ -60,7 +60,8 @@ fn below<'a>(paths: &[&'a [String]], reaches: impl Fn(&str) -> bool) -> Vec<&'a 
         .collect()
 }
 
-fn hidden(value: &Json) -> String {
+/// What people see in place of a hidden value.
+pub(super) fn hidden(value: &Json) -> String {
     let name = value.kind().name();
     let length = match value {
         Json::String(text) => text.chars().count(),

@@ -1,7 +1,10 @@
 //! The arguments as people may see them: redacted, laid out over lines, inert.
 
+use std::fmt::Write as _;
+
 use gatepost_channel::Inert;
 
+use super::edit::{changes, diff};
 use super::json::{Json, Pointer, ReadLimits};
 use super::redact::redact;
 
@@ -13,9 +16,50 @@ pub fn shown(canonical: &str, hidden: &[Pointer]) -> Inert {
     }
 }
 
+/// The arguments of an edited call for people: what was changed, then all of them as they are now, each under its heading.
+pub fn shown_edited(before: &str, after: &str, hidden: &[Pointer], headings: [&str; 2]) -> Inert {
+    let [above_changes, above_all] = headings;
+    match shown_json(before, hidden).zip(shown_json(after, hidden)) {
+        Some((before, after)) => {
+            let lines = diff(&changes(&before, &after));
+            Inert::new(&format!(
+                "{above_changes}\n{lines}\n\n{above_all}\n{}",
+                after.pretty()
+            ))
+        }
+        None => Inert::new("‹hidden›"),
+    }
+}
+
 /// The redacted arguments in canonical form, for lists, pages and the audit log.
 pub fn shown_canonical(canonical: &str, hidden: &[Pointer]) -> String {
     shown_json(canonical, hidden).map_or_else(|| "{}".to_owned(), |json| json.canonical())
+}
+
+/// Arguments for people to change: laid out over lines, exact, and with everything that would not be seen as it is written as an
+/// escape of JSON, so that what is sent back is what was there.
+pub fn editable(canonical: &str, hidden: &[Pointer]) -> Option<String> {
+    let mut text = String::new();
+    for character in shown_json(canonical, hidden)?.pretty().chars() {
+        let one = character.to_string();
+        if matches!(character, '\n' | ' ') || Inert::new(&one).as_str() == one {
+            text.push(character);
+            continue;
+        }
+        for unit in character.encode_utf16(&mut [0; 2]) {
+            let _written = write!(text, "\\u{unit:04x}");
+        }
+    }
+    Some(text)
+}
+
+/// What differs between two calls, for people: redacted, laid out over lines, inert. Nothing where nothing differs that may be seen.
+pub fn shown_changes(before: &str, after: &str, hidden: &[Pointer]) -> Inert {
+    let (before, after) = (shown_json(before, hidden), shown_json(after, hidden));
+    match before.zip(after) {
+        Some((before, after)) => Inert::new(&diff(&changes(&before, &after))),
+        None => Inert::new("‹hidden›"),
+    }
 }
 
 fn shown_json(canonical: &str, hidden: &[Pointer]) -> Option<Json> {

@@ -10,7 +10,7 @@ use crate::confirmation::{Asked, Dossier, Status};
 use crate::delivery::plan::plan;
 use crate::gate::policy::CallFacts;
 use crate::gate::policy::{Effect, Judgement, Unevaluated, Voices};
-use crate::gate::{Arguments, DenyReason, Digest, Json, ToolName, redact};
+use crate::gate::{Arguments, DenyReason, Digest, Json, Terms, ToolName, redact};
 use crate::ids::{ConfirmationId, JobId, OperatorId};
 use crate::storage::StoreError;
 
@@ -39,6 +39,8 @@ pub struct Question {
     pub lineage: Vec<OperatorId>,
     /// What the tool and the hooks say.
     pub voices: Voices,
+    /// Whether whoever asks runs the call as people changed it: else nobody is offered to change it.
+    pub carries_edits: bool,
     /// Joins an open request of the same session, tool and arguments: for hosts whose call ids change when they ask again.
     pub join_twin: bool,
 }
@@ -80,7 +82,13 @@ impl Gatekeeper {
             tracing::warn!(%rule, %why, tool = ?question.tool.as_str(), "the condition of a rule could not be evaluated");
             metrics::counter!("gatepost_conditions_unevaluated_total").increment(1);
         }
-        match (judgement.effect, judgement.terms.clone()) {
+        let carried = |mut terms: Terms| {
+            if let Some(edits) = &mut terms.decision.edits {
+                edits.carried = question.carries_edits;
+            }
+            terms
+        };
+        match (judgement.effect, judgement.terms.clone().map(carried)) {
             (Effect::Allow, _) => {
                 // Nobody would find a call that ran without its event.
                 self.journal()

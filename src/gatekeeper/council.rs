@@ -252,7 +252,10 @@ impl Gatekeeper {
         let row = &dossier.confirmation;
         let (Some(outcome), Ok(args)) = (
             &row.ledger.outcome,
-            Arguments::read(row.asked.args.as_bytes(), ReadLimits::bytes(row.asked.args.len())),
+            Arguments::read(
+                row.call().args.as_bytes(),
+                ReadLimits::bytes(row.call().args.len()),
+            ),
         ) else {
             return;
         };

@@ -88,6 +88,7 @@ fn question(tool: &str) -> Question {
         job: None,
         lineage: Vec::new(),
         voices: Voices::default(),
+        carries_edits: false,
         join_twin: false,
     }
 }

@@ -11,19 +11,21 @@ use gatepost_channel::Decision;
 
 use crate::audit::Opening;
 use crate::confirmation::cancel::{Cancel, Cancelled};
-use crate::confirmation::decide::{Ballot, Decide, Decided, Surface, Target};
+use crate::confirmation::decide::{Ballot, Decide, Decided, Refusal, Ruling, Surface, Target};
 use crate::confirmation::grant::Wish;
 use crate::confirmation::outcome::{Report, Reported};
 use crate::confirmation::roll::Roll;
 use crate::confirmation::{Dossier, Outcome};
 use crate::delivery::card::CardMaker;
 use crate::delivery::registry::Registry;
+use crate::gate::Arguments;
 use crate::gate::policy::Policy;
 use crate::ids::{ConfirmationId, GrantId, Ids, OperatorId, Org, TokenName};
 use crate::storage::{Store, StoreError};
 
 pub mod ask;
 pub mod council;
+pub mod edit;
 pub mod journal;
 pub mod meter;
 pub mod people;
@@ -32,6 +34,7 @@ pub mod wait;
 
 pub use ask::{Answer, Question};
 pub use council::{Council, Via};
+pub use edit::{KnownShapes, Shapes, Unfit};
 pub use journal::Journal;
 pub use people::People;
 
@@ -53,6 +56,40 @@ pub struct Saying<'a> {
     pub reason: Option<&'a str>,
     /// The scope of the grant that they ask for with it.
     pub grant: Option<&'a str>,
+    /// The arguments as they changed them.
+    pub edited_args: Option<&'a Arguments>,
+    /// Which edit of the arguments they saw; nothing where they know of none.
+    pub edit: Option<u32>,
+}
+
+impl Saying<'_> {
+    /// A plain yes or no.
+    pub const fn plain(decision: Decision) -> Self {
+        Self {
+            decision,
+            reason: None,
+            grant: None,
+            edited_args: None,
+            edit: None,
+        }
+    }
+}
+
+/// What came of an answer.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Ruled {
+    /// What it did.
+    pub decided: Decided,
+    /// Why the changed arguments are none that the request takes. It is told only to who may answer: see [`Ruled::unfit`].
+    unfit: Option<Unfit>,
+}
+
+impl Ruled {
+    /// Why the changed arguments were not taken, if that is why nothing was changed.
+    pub fn unfit(&self) -> Option<&Unfit> {
+        let refused = matches!(self.decided.ruling, Ruling::Refused(Refusal::Edit(_)));
+        self.unfit.as_ref().filter(|_| refused)
+    }
 }
 
 /// An authenticated caller of an agent's kind.
@@ -86,6 +123,8 @@ pub struct Parts {
     pub journal: Journal,
     /// Who is heard before policy on calls that no run makes.
     pub council: Arc<dyn Council>,
+    /// What tools take.
+    pub shapes: KnownShapes,
 }
 
 /// See the module. Clones share it.
@@ -133,6 +172,11 @@ impl Gatekeeper {
         &self.0.journal
     }
 
+    /// What tools take, where that is known.
+    pub fn shapes(&self) -> &KnownShapes {
+        &self.0.shapes
+    }
+
     /// Who is heard before policy on calls that no run makes.
     pub fn council(&self) -> &dyn Council {
         &*self.0.council
@@ -149,11 +193,10 @@ impl Gatekeeper {
         surface: Surface,
     ) -> Result<Decided, StoreError> {
         let saying = Saying {
-            decision,
             reason,
-            grant: None,
+            ..Saying::plain(decision)
         };
-        self.answer(operator, org, id, saying, surface).await
+        Ok(self.answer(operator, org, id, saying, surface).await?.decided)
     }
 
     /// A known operator answers a request that they name by id, with all that can be said.
@@ -164,12 +207,26 @@ impl Gatekeeper {
         id: &ConfirmationId,
         saying: Saying<'_>,
         surface: Surface,
-    ) -> Result<Decided, StoreError> {
+    ) -> Result<Ruled, StoreError> {
         let Saying {
             decision,
             reason,
             grant,
+            edited_args,
+            edit: seen,
         } = saying;
+        let revised = match edited_args {
+            None => None,
+            Some(args) => Some(match self.dossier(org, id).await? {
+                Some(dossier) => self.revise(&dossier, operator, args),
+                None => Err(Unfit::unknown()),
+            }),
+        };
+        let (edit, unfit) = match revised {
+            None => (None, None),
+            Some(Ok(revised)) => (Some(Ok(revised)), None),
+            Some(Err(unfit)) => (Some(Err(unfit.why)), Some(unfit)),
+        };
         let decide = Decide {
             target: Target::Request {
                 id: id.clone(),
@@ -179,12 +236,14 @@ impl Gatekeeper {
             decision,
             reason: self.text(reason),
             grant: self.wish(grant),
+            edit,
+            seen,
             surface,
             roll: Arc::clone(&self.0.roll),
         };
         let decided = self.0.store.run(decide).await?;
         self.tell_vote(&decided);
-        Ok(decided)
+        Ok(Ruled { decided, unfit })
     }
 
     /// The grant that is asked for by this word, with the id that it gets if it is made.

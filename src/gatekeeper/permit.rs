@@ -36,13 +36,14 @@ impl Gatekeeper {
         Ok(granted)
     }
 
-    /// The consumption as a transaction: with today's voters, and today's policy on the call as it was asked.
+    /// The consumption as a transaction: with today's voters, and today's policy on the call as people approved it.
     pub fn consumption(&self, row: &Confirmation, digest: Digest) -> Consume {
         let today = self.today(row);
         Consume {
             id: row.id.clone(),
             token: row.asked.token.clone(),
             digest,
+            judged: row.call().digest,
             permit: PermitId::fresh(&**self.ids()),
             roll: Arc::clone(self.roll()),
             denied_by: denied_by(today.as_ref()),
@@ -76,9 +77,13 @@ impl Gatekeeper {
     }
 
     fn judge_again(&self, row: &Confirmation, voices: Voices) -> Option<Judgement> {
-        let Ok(args) = Json::read(row.asked.args.as_bytes(), ReadLimits::bytes(row.asked.args.len())) else {
-            return None;
-        };
+        let text = row.call().args;
+        let args = Json::read(text.as_bytes(), ReadLimits::bytes(text.len())).ok()?;
+        self.judge_call(row, &args, voices)
+    }
+
+    /// What policy says by now of a request's call with these arguments; nothing when what was said of it can no longer be read.
+    pub(super) fn judge_call(&self, row: &Confirmation, args: &Json, voices: Voices) -> Option<Judgement> {
         let metadata = match row
             .asked
             .metadata
@@ -91,7 +96,7 @@ impl Gatekeeper {
         };
         let facts = CallFacts {
             tool: &row.asked.tool,
-            args: &args,
+            args,
             token: row.asked.token.as_str(),
             agent: row.asked.agent_id.as_deref(),
             requester: row.asked.requester.as_deref(),

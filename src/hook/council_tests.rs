@@ -41,6 +41,7 @@ fn question(via: Via) -> Question {
         job: None,
         lineage: Vec::new(),
         voices: Voices::default(),
+        carries_edits: false,
         join_twin: false,
     }
 }

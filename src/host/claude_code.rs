@@ -5,7 +5,9 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Asking, Dialect, HookCall, HookEvent, HookReport, HookVerdict, HostRan, MAX_BODY, Unreadable};
+use super::{
+    Asking, Changed, Dialect, HookCall, HookEvent, HookReport, HookVerdict, HostRan, MAX_BODY, Unreadable,
+};
 use crate::confirmation::OutcomeStatus;
 use crate::gate::json::{Object, ReadLimits};
 use crate::gate::{Arguments, Json, ToolName};
@@ -16,6 +18,9 @@ const AGENT: &str = "claude-code";
 const MAX_ID: usize = 256;
 /// Asserted words that go into the metadata are cut to this many characters.
 const MAX_WORD: usize = 1_024;
+
+/// The largest answer of ours that is read: arguments are no larger than a hook's body, and what stands around them is short.
+const MAX_ANSWER: usize = MAX_BODY + 64 * 1024;
 
 /// Events that wait for no verdict on a call. An event that is neither here nor asks is refused: it may be a new way to ask.
 const OBSERVED: [&str; 27] = [
@@ -90,25 +95,48 @@ impl Dialect for ClaudeCode {
         serde_json::to_string(&said).unwrap_or_else(|_| LAST_RESORT.to_owned())
     }
 
+    /// Both events take `updatedInput`, and it replaces the input as a whole (seen live with 2.1.197 and 2.1.332).
+    fn carries_edits(&self, _: Asking) -> bool {
+        true
+    }
+
     fn silence(&self) -> String {
         "{}".to_owned()
     }
 
     fn hear(&self, asking: Asking, answer: &[u8]) -> Option<HookVerdict> {
         let said: Said = serde_json::from_slice(answer).ok()?;
-        match (asking, said.output) {
-            (Asking::BeforeTool, Output::PreToolUse { decision, reason }) => Some(match decision {
-                Permission::Allow => HookVerdict::Allow { reason },
-                Permission::Deny => HookVerdict::Deny { reason },
-            }),
-            (Asking::Permission, Output::PermissionRequest { decision }) => Some(match decision {
-                Behavior::Allow {} => HookVerdict::Allow {
+        Some(match (asking, said.output) {
+            (
+                Asking::BeforeTool,
+                Output::PreToolUse {
+                    decision: Permission::Allow,
+                    reason,
+                    input,
+                    context,
+                },
+            ) if input.is_some() == context.is_some() => HookVerdict::Allow {
+                reason,
+                changed: changed(answer, &["updatedInput"], input.is_some(), context)?,
+            },
+            (
+                Asking::BeforeTool,
+                Output::PreToolUse {
+                    decision: Permission::Deny,
+                    reason,
+                    input: None,
+                    context: None,
+                },
+            ) => HookVerdict::Deny { reason },
+            (Asking::Permission, Output::PermissionRequest { decision }) => match decision {
+                Behavior::Allow { input } => HookVerdict::Allow {
                     reason: String::new(),
+                    changed: changed(answer, &["decision", "updatedInput"], input.is_some(), None)?,
                 },
                 Behavior::Deny { message, .. } => HookVerdict::Deny { reason: message },
-            }),
-            _ => None,
-        }
+            },
+            _ => return None,
+        })
     }
 }
 
@@ -132,6 +160,16 @@ enum Output {
         decision: Permission,
         #[serde(rename = "permissionDecisionReason")]
         reason: String,
+        /// What runs in place of the call's input.
+        #[serde(rename = "updatedInput", default, skip_serializing_if = "Option::is_none")]
+        input: Option<Input>,
+        /// The model reads it beside the result; the reason of an allowance it does not see.
+        #[serde(
+            rename = "additionalContext",
+            default,
+            skip_serializing_if = "Option::is_none"
+        )]
+        context: Option<String>,
     },
     PermissionRequest {
         decision: Behavior,
@@ -150,25 +188,79 @@ enum Permission {
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(tag = "behavior", rename_all = "lowercase", deny_unknown_fields)]
 enum Behavior {
-    Allow {},
-    Deny { message: String, interrupt: bool },
+    Allow {
+        #[serde(rename = "updatedInput", default, skip_serializing_if = "Option::is_none")]
+        input: Option<Input>,
+    },
+    Deny {
+        message: String,
+        interrupt: bool,
+    },
+}
+
+/// Arguments in an answer. They are written exactly; what is read here only tells that some are there, since the buffers between would
+/// round their numbers.
+#[derive(Debug)]
+enum Input {
+    Exact(Arguments),
+    Present,
+}
+
+impl Serialize for Input {
+    fn serialize<S: serde::Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        match self {
+            Self::Exact(args) => args.serialize(serializer),
+            Self::Present => Err(serde::ser::Error::custom("the arguments were only looked at")),
+        }
+    }
+}
+
+impl<'de> Deserialize<'de> for Input {
+    fn deserialize<D: serde::Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        serde::de::IgnoredAny::deserialize(deserializer).map(|_| Self::Present)
+    }
+}
+
+/// The arguments that stand at this place of an answer, where `present` says that there are some; nothing at all where they cannot be
+/// read in only one way.
+#[expect(
+    clippy::option_option,
+    reason = "an answer that cannot be read is not one without arguments"
+)]
+fn changed(answer: &[u8], place: &[&str], present: bool, told: Option<String>) -> Option<Option<Changed>> {
+    if !present {
+        return told.is_none().then_some(None);
+    }
+    let json = Json::read(answer, ReadLimits::message(MAX_ANSWER)).ok()?;
+    let mut input = json.get("hookSpecificOutput")?;
+    for key in place {
+        input = input.get(key)?;
+    }
+    Some(Some(Changed {
+        args: Arguments::try_from(input.clone()).ok()?,
+        told: told.unwrap_or_default(),
+    }))
 }
 
 impl Output {
     fn before_tool(verdict: &HookVerdict) -> Self {
-        let (decision, reason) = match verdict {
-            HookVerdict::Allow { reason } => (Permission::Allow, reason),
-            HookVerdict::Deny { reason } => (Permission::Deny, reason),
+        let (decision, reason, changed) = match verdict {
+            HookVerdict::Allow { reason, changed } => (Permission::Allow, reason, changed.as_ref()),
+            HookVerdict::Deny { reason } => (Permission::Deny, reason, None),
         };
         Self::PreToolUse {
             decision,
             reason: reason.clone(),
+            input: changed.map(|changed| Input::Exact(changed.args.clone())),
+            context: changed.map(|changed| changed.told.clone()),
         }
     }
 
     fn permission(verdict: &HookVerdict) -> Self {
         let decision = match verdict {
-            HookVerdict::Allow { .. } => Behavior::Allow {},
+            HookVerdict::Allow { changed, .. } => Behavior::Allow {
+                input: changed.as_ref().map(|changed| Input::Exact(changed.args.clone())),
+            },
             HookVerdict::Deny { reason } => Behavior::Deny {
                 message: reason.clone(),
                 interrupt: false,

@@ -25,7 +25,10 @@ fn asks(body: &Value) -> HookCall {
 fn said(asking: Asking, reason: &Value, allow: bool) -> Value {
     let reason = reason.as_str().unwrap().to_owned();
     let verdict = if allow {
-        HookVerdict::Allow { reason }
+        HookVerdict::Allow {
+            reason,
+            changed: None,
+        }
     } else {
         HookVerdict::Deny { reason }
     };
@@ -218,10 +221,6 @@ fn only_our_own_answers_are_understood() {
         ),
         (
             Asking::Permission,
-            sample("claude-code-13")["output"]["stdout"].clone(),
-        ),
-        (
-            Asking::Permission,
             sample("claude-code-01")["output"]["stdout"].clone(),
         ),
         (
@@ -251,5 +250,51 @@ fn a_call_may_nest_as_deep_as_anywhere_else() {
             r#"{{"hook_event_name":"PreToolUse","session_id":"s","tool_name":"Bash","tool_input":{args}}}"#
         );
         assert_eq!(ClaudeCode.read(body.as_bytes()).is_ok(), fits, "{levels}");
+    }
+}
+
+#[test]
+fn an_edit_is_the_golden_answer_and_is_heard_exactly() {
+    let sample = sample("claude-code-13");
+    let golden = &sample["output"]["stdout"];
+    let input = golden
+        .pointer("/hookSpecificOutput/decision/updatedInput")
+        .unwrap();
+    let changed = |text: &str| Changed {
+        args: Arguments::try_from(Json::read(text.as_bytes(), ReadLimits::bytes(10_000)).unwrap()).unwrap(),
+        told: "Dana changed /command".to_owned(),
+    };
+    let allow = |changed| HookVerdict::Allow {
+        reason: "approved by Dana".to_owned(),
+        changed: Some(changed),
+    };
+    let spoken = ClaudeCode.speak(Asking::Permission, &allow(changed(&input.to_string())));
+    assert_eq!(&serde_json::from_str::<Value>(&spoken).unwrap(), golden);
+    let Some(HookVerdict::Allow {
+        changed: Some(heard), ..
+    }) = ClaudeCode.hear(Asking::Permission, spoken.as_bytes())
+    else {
+        panic!("not understood")
+    };
+    assert_eq!(heard.args.json().canonical(), input.to_string());
+
+    // Numbers beyond what a double holds arrive as they are.
+    let exact = changed(r#"{"n":12345678901234567890.125,"t":"\u0000"}"#);
+    let spoken = ClaudeCode.speak(Asking::BeforeTool, &allow(exact.clone()));
+    assert!(
+        spoken.contains(r#""updatedInput":{"n":12345678901234567890.125,"t":"\u0000"}"#),
+        "{spoken}"
+    );
+    assert_eq!(
+        ClaudeCode.hear(Asking::BeforeTool, spoken.as_bytes()),
+        Some(allow(exact))
+    );
+    for odd in [
+        r#"{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"allow","permissionDecisionReason":"x","updatedInput":[1]}}"#,
+        r#"{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"allow","permissionDecisionReason":"x","updatedInput":{"a":1,"a":2}}}"#,
+        r#"{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"allow","permissionDecisionReason":"x","additionalContext":"y"}}"#,
+        r#"{"hookSpecificOutput":{"hookEventName":"PreToolUse","permissionDecision":"deny","permissionDecisionReason":"x","updatedInput":{}}}"#,
+    ] {
+        assert_eq!(ClaudeCode.hear(Asking::BeforeTool, odd.as_bytes()), None, "{odd}");
     }
 }

@@ -102,6 +102,7 @@ mod tests {
             id: id.clone(),
             token: TokenName::from("agent"),
             digest: first.asked.digest,
+            judged: first.asked.digest,
             permit: PermitId::fresh(&world.ids),
             roll: std::sync::Arc::clone(&world.roll),
             denied_by: None,

@@ -157,12 +157,23 @@ pub enum HookVerdict {
     Allow {
         /// Why.
         reason: String,
+        /// The call as people changed it, which is what may run; nothing where it may run as it was asked.
+        changed: Option<Changed>,
     },
     /// It must not run.
     Deny {
         /// Why, and what to do instead; the model reads it.
         reason: String,
     },
+}
+
+/// A call as people changed it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Changed {
+    /// The arguments, complete and exact.
+    pub args: Arguments,
+    /// What was changed, in one line for the model.
+    pub told: String,
 }
 
 /// Why a host's message is refused. The text carries nothing of the message.
@@ -194,6 +205,10 @@ pub trait Dialect: Sync {
     /// The answer, as the host obeys it: the body of a 200, or all of standard output with exit code 0.
     fn speak(&self, asking: Asking, verdict: &HookVerdict) -> String;
 
+    /// Whether an allowance that is asked for at this moment can carry other arguments than the host sent, and the host is known to run
+    /// those and no others.
+    fn carries_edits(&self, asking: Asking) -> bool;
+
     /// What is said where nothing is asked.
     fn silence(&self) -> String;
 
@@ -224,6 +239,7 @@ mod tests {
                 for verdict in [
                     HookVerdict::Allow {
                         reason: "approved by \"Li\" \u{1b}".to_owned(),
+                        changed: None,
                     },
                     HookVerdict::Deny {
                         reason: "no\n".to_owned(),

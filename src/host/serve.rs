@@ -11,11 +11,13 @@ use tokio::time::Instant;
 use tracing::warn;
 
 use super::executed::Executed;
-use super::{Asking, HookCall, HookEvent, HookReport, HookVerdict, Host, words};
-use crate::confirmation::consume::NotGranted;
+use super::{Asking, Changed, HookCall, HookEvent, HookReport, HookVerdict, Host, words};
+use crate::confirmation::consume::{Granted, NotGranted};
+use crate::confirmation::roll::Roll;
 use crate::confirmation::{Dossier, Outcome, Status};
+use crate::gate::json::ReadLimits;
 use crate::gate::policy::Voices;
-use crate::gate::{DenyReason, Digest};
+use crate::gate::{Arguments, DenyReason, Digest};
 use crate::gatekeeper::council::{News, What};
 use crate::gatekeeper::{Answer, Caller, Gatekeeper, Question, Via};
 use crate::ids::ConfirmationId;
@@ -121,6 +123,7 @@ pub async fn answer<B: AsRef<[u8]>>(
     let wait = Wait {
         gatekeeper,
         tasks,
+        host,
         caller: &caller,
         hold: incoming.hold.min(MAX_HOLD),
     };
@@ -196,6 +199,7 @@ type Judged = (HookVerdict, Option<ConfirmationId>);
 struct Wait<'a> {
     gatekeeper: &'a Gatekeeper,
     tasks: &'a Tasks,
+    host: Host,
     caller: &'a Caller,
     hold: Duration,
 }
@@ -209,7 +213,8 @@ impl Wait<'_> {
     ) -> Result<Judged, StoreError> {
         let began = Instant::now();
         let digest = Digest::of(&call.tool, &call.args);
-        let question = question(call, given_id);
+        let carries_edits = self.host.dialect().carries_edits(call.asking);
+        let question = question(call, given_id, carries_edits);
         let answer = if let Some(dossier) = self.followed(&question, digest, pending).await? {
             Answer::Asked(Box::new(dossier))
         } else {
@@ -219,7 +224,13 @@ impl Wait<'_> {
         match answer {
             Answer::Allow { rule, .. } => {
                 let reason = words::allowed(rule.as_deref());
-                Ok((HookVerdict::Allow { reason }, None))
+                Ok((
+                    HookVerdict::Allow {
+                        reason,
+                        changed: None,
+                    },
+                    None,
+                ))
             }
             Answer::Deny {
                 reason,
@@ -304,8 +315,13 @@ impl Wait<'_> {
             .consume(Via::Host, self.caller, id, digest)
             .await?;
         let verdict = match granted {
-            Ok(_) => HookVerdict::Allow {
-                reason: words::approved(dossier, self.gatekeeper.roll()),
+            Ok(granted) => match changed(dossier, &granted, self.gatekeeper.roll()) {
+                Ok(changed) => HookVerdict::Allow {
+                    reason: words::approved(dossier, self.gatekeeper.roll()),
+                    changed,
+                },
+                // The permit is used; nothing runs under it.
+                Err(what) => deny(what, DenyReason::GateError),
             },
             Err(why) => {
                 let (what, reason) = not_granted(why);
@@ -316,8 +332,19 @@ impl Wait<'_> {
     }
 }
 
+/// What the host must run in place of what it asked about, if people changed it.
+fn changed(dossier: &Dossier, granted: &Granted, roll: &Roll) -> Result<Option<Changed>, &'static str> {
+    if granted.edit == 0 {
+        return Ok(None);
+    }
+    let args = Arguments::read(granted.args.as_bytes(), ReadLimits::bytes(granted.args.len()));
+    let args = args.map_err(|_| "the approved call cannot be read")?;
+    let told = words::changed(&dossier.confirmation, roll);
+    Ok(Some(Changed { args, told }))
+}
+
 /// Hosts repeat calls under fresh ids, so an open request for the same call of the same session is joined.
-fn question(call: HookCall, given_id: Option<&str>) -> Question {
+fn question(call: HookCall, given_id: Option<&str>, carries_edits: bool) -> Question {
     Question {
         via: Via::Host,
         tool: call.tool,
@@ -332,6 +359,7 @@ fn question(call: HookCall, given_id: Option<&str>) -> Question {
         job: None,
         lineage: Vec::new(),
         voices: Voices::default(),
+        carries_edits,
         join_twin: true,
     }
 }

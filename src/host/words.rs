@@ -6,7 +6,7 @@ use gatepost_channel::{Decision, Inert, UtcMillis};
 
 use crate::clock::rfc3339;
 use crate::confirmation::roll::Roll;
-use crate::confirmation::{Dossier, Vote};
+use crate::confirmation::{Confirmation, Dossier, Vote, edit};
 use crate::gate::DenyReason;
 use crate::ids::ConfirmationId;
 
@@ -23,7 +23,21 @@ pub fn approved(dossier: &Dossier, roll: &Roll) -> String {
         .unwrap_or_default();
     let who = voters(dossier, roll, Decision::Approve);
     let id = &dossier.confirmation.id;
-    format!("approved by {who} {when} ({id})")
+    let changed = if dossier.confirmation.call().edit > 0 {
+        " with changed arguments"
+    } else {
+        ""
+    };
+    format!("approved{changed} by {who} {when} ({id})")
+}
+
+/// What people changed, for the model: it proposed another call than the one that runs.
+pub fn changed(row: &Confirmation, roll: &Roll) -> String {
+    let changed = edit::in_words(row, roll).unwrap_or_else(|| "people changed the arguments".to_owned());
+    format!(
+        "Before this call was approved, {changed}. What runs is the changed call; take it as what is wanted, and do not make the call \
+         again as it was."
+    )
 }
 
 /// Policy said yes.
@@ -74,7 +88,7 @@ pub fn parked(id: &ConfirmationId) -> String {
 
 fn voters(dossier: &Dossier, roll: &Roll, decision: Decision) -> String {
     let names: Vec<String> = dossier
-        .votes
+        .standing_votes()
         .iter()
         .filter(|vote| vote.decision == decision)
         .map(|vote| format!("{} ({})", inert(roll.name(&vote.person)), place(vote)))

@@ -253,6 +253,23 @@ impl Members {
         )?)
     }
 
+    /// The arguments of a call, where they are given.
+    pub fn maybe_arguments(&mut self, name: &'static str) -> Result<Option<Arguments>, Problem> {
+        self.take(name)
+            .map(|raw| Arguments::read(raw.get().as_bytes(), ReadLimits::bytes(MAX_BODY)))
+            .transpose()
+            .map_err(Problem::from)
+    }
+
+    /// True or false.
+    pub fn flag(&mut self, name: &'static str) -> Result<Option<bool>, Problem> {
+        match self.json(name)? {
+            None => Ok(None),
+            Some(Json::Bool(value)) => Ok(Some(value)),
+            Some(_) => Err(wrong(name, "true or false")),
+        }
+    }
+
     /// A text of any length within the body; NUL is refused, because not every store keeps it.
     pub fn text(&mut self, name: &'static str) -> Result<Option<String>, Problem> {
         match self.json(name)? {

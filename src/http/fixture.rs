@@ -31,7 +31,7 @@ use crate::delivery::registry::{Listed, Registry};
 use crate::delivery::sender::Sender;
 use crate::gate::grant::{GrantArguments, GrantScope, GrantTerms};
 use crate::gate::policy::{Approvers, ConfirmSource, Effect, Limits, Policy, PolicySource, RuleSource};
-use crate::gate::{RequireReason, Stage};
+use crate::gate::{EditScope, RequireReason, Stage};
 use crate::gatekeeper::council::Nobody;
 use crate::gatekeeper::people::{Identity as Known, Person};
 use crate::gatekeeper::{Council, Gatekeeper, Journal, People};
@@ -147,6 +147,18 @@ fn policy() -> Policy {
         max_uses: Some(2),
         arguments: GrantArguments::At(vec!["/project".parse().expect("a pointer")]),
     });
+    let mut edits = rule("edits", Effect::Confirm);
+    edits.redact = vec!["/card/number".into()];
+    let place = |written: &str| written.parse().expect("a pointer");
+    edits.confirm.edits = Some(EditScope::At(vec![place("/amount"), place("/card")]));
+    let mut edits_never = rule("edits", Effect::Deny);
+    edits_never.name = "edits-never".into();
+    edits_never.when = Some("args.amount > 100000".into());
+    let mut edits_big = rule("edits", Effect::Confirm);
+    edits_big.name = "edits-big".into();
+    edits_big.when = Some("args.amount >= 60000 && !has(args.card) || args.amount > 65000".into());
+    edits_big.confirm.quorum = Some(2);
+    edits_big.confirm.edits = Some(EditScope::Any);
     let mut two = rule("two", Effect::Confirm);
     two.confirm.quorum = Some(2);
     let mut nowhere = rule("nowhere", Effect::Confirm);
@@ -170,6 +182,9 @@ fn policy() -> Policy {
             two,
             staged,
             grants,
+            edits_never,
+            edits_big,
+            edits,
             nowhere,
         ],
     };
@@ -293,6 +308,7 @@ impl Bench {
             ids,
             journal,
             council,
+            shapes: crate::gatekeeper::KnownShapes::default(),
         });
         let api = Api::new(Parts {
             intake: Intake::new(gatekeeper.clone(), Arc::clone(&shared)),

@@ -96,6 +96,10 @@ codes! {
     DeniedByRule = "denied_by_rule", 409, "A rule denies the call by now";
     /// The request offers no such grant; nothing was decided.
     GrantNotOffered = "grant_not_offered", 409, "The request offers no such grant";
+    /// Nobody may change the arguments of the request; nothing was decided.
+    EditNotAccepted = "edit_not_accepted", 409, "The arguments of this request cannot be changed";
+    /// A person changed the arguments, and the answer does not say that it is about them; nothing was decided.
+    EditUnseen = "edit_unseen", 409, "The arguments were changed meanwhile";
     /// The grant ended by itself before.
     GrantEnded = "grant_ended", 409, "The grant has ended";
     /// Nothing can have been executed: no permit was consumed.
@@ -118,6 +122,8 @@ codes! {
     WrongHost = "wrong_host", 421, "The server does not answer to this name";
     /// The rule asks for a reason in words; nothing was decided.
     ReasonRequired = "reason_required", 422, "The rule asks for a reason";
+    /// The request does not take these arguments in place of its own; nothing was decided.
+    EditRefused = "edit_refused", 422, "The changed arguments are not taken";
     /// There is no piece of this name.
     UnknownPiece = "unknown_piece", 422, "There is no such piece";
     /// One token waits for people as often as one may.

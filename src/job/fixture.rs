@@ -450,6 +450,8 @@ impl World {
             decision,
             reason: Some(crate::audit::Opening::new("as I said", &*self.ids)),
             grant: None,
+            edit: None,
+            seen: None,
             surface: Surface::Api,
             roll: roll(),
         });
@@ -461,6 +463,7 @@ impl World {
             id: id.clone(),
             token: row.asked.token,
             digest: row.asked.digest,
+            judged: row.asked.digest,
             permit: PermitId::fresh(&*self.ids),
             roll: roll(),
             denied_by: None,

@@ -108,7 +108,7 @@ impl Dossiers {
         let votes = self.votes.remove(&row.id).unwrap_or_default();
         let cards = self.cards.remove(&row.id).unwrap_or_default();
         let mut votes = votes.into_iter().collect::<Result<Vec<_>, _>>()?;
-        votes.sort_by(|a, b| (a.at, &a.person).cmp(&(b.at, &b.person)));
+        votes.sort_by(|a, b| (a.at, &a.person, a.content.edit).cmp(&(b.at, &b.person, b.content.edit)));
         let mut deliveries = cards.into_iter().collect::<Result<Vec<_>, _>>()?;
         deliveries.sort_by(|a, b| a.id.cmp(&b.id));
         Ok(Dossier {

@@ -155,8 +155,10 @@ impl Memory {
         for (id, vote) in changes.new_votes {
             let votes = &mut self.dossiers.get_mut(&id).expect("a vote has a request").votes;
             assert!(
-                votes.iter().all(|before| before.person != vote.person),
-                "one person, one vote"
+                votes.iter().all(|before| {
+                    before.person != vote.person || before.content.edit != vote.content.edit
+                }),
+                "one person, one vote on one form of the call"
             );
             votes.push(vote);
         }

@@ -64,11 +64,7 @@ impl Session<'_> {
                     denial(DenyReason::GateError, CHANGED),
                 ));
             }
-            let stored = Stored {
-                tool: asked.tool.clone(),
-                args: asked.args.clone(),
-                digest: asked.digest,
-            };
+            let stored = Stored::of(&dossier.confirmation, self.runner.gatekeeper.roll());
             return Ok(self.permit(*at, Some((&dossier, stored))));
         }
         self.taken.push(id.clone());

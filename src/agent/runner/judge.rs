@@ -75,6 +75,8 @@ impl Session<'_> {
                 tool_requires_confirmation,
                 hooks: judged.voice,
             },
+            // Who asks for a tool is given that one or none.
+            carries_edits: Control::named(judged.call.tool.as_str()).is_none(),
             join_twin: false,
         };
         let gatekeeper = &self.runner.gatekeeper;

@@ -19,6 +19,8 @@ use super::tool::{Shelf, Toolbox, told};
 use crate::audit::Opening;
 use crate::config::hook::HookDefaults;
 use crate::confirmation::OutcomeStatus;
+use crate::confirmation::roll::Roll;
+use crate::confirmation::{Confirmation, edit};
 use crate::gate::json::ReadLimits;
 use crate::gate::{Arguments, DenyReason, Digest, ToolName};
 use crate::gatekeeper::{Caller, Gatekeeper};
@@ -283,11 +285,25 @@ struct Record {
     detail: Option<Opening>,
 }
 
-/// An approved call in its stored form.
+/// An approved call in its stored form: as people approved it, whatever the model proposed.
 struct Stored {
     tool: ToolName,
     args: String,
     digest: Digest,
+    /// What a person changed of it, for the model.
+    changed: Option<String>,
+}
+
+impl Stored {
+    fn of(row: &Confirmation, roll: &Roll) -> Self {
+        let call = row.call();
+        Self {
+            tool: row.asked.tool.clone(),
+            args: call.args.to_owned(),
+            digest: call.digest,
+            changed: edit::in_words(row, roll),
+        }
+    }
 }
 
 /// One claimed job while it runs.

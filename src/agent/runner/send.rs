@@ -55,9 +55,12 @@ impl Session<'_> {
                 "a call was sent that had not begun".to_owned(),
             )));
         };
-        let args = match &request {
-            None => Ok(call.args.clone()),
-            Some(id) => self.stored_args(id, &call.tool).await?,
+        let (args, changed) = match &request {
+            None => (Ok(call.args.clone()), None),
+            Some(id) => match self.stored_args(id, &call.tool).await? {
+                Ok(stored) => (Ok(stored.args), stored.changed),
+                Err(why) => (Err(why), None),
+            },
         };
         if let (Ok(args), Some(Control::RequestTool)) = (&args, Control::named(&call.tool)) {
             let tool = read(args).ok().and_then(|args| wanted(&args).map(str::to_owned));
@@ -104,6 +107,14 @@ impl Session<'_> {
         }
         let text = match sent {
             Some(sent) => self.after(&call.id, &sent, status, text, shown).await,
+            None => text,
+        };
+        // What the model proposed stands in its history; what ran is another call.
+        let text = match changed {
+            Some(changed) => format!(
+                "note: before this call was approved, {changed}. It was carried out with the changed arguments; take them as what \
+                 is wanted.\n{text}"
+            ),
             None => text,
         };
         let is_error = status == OutcomeStatus::Failed;
@@ -209,24 +220,20 @@ impl Session<'_> {
         &mut self,
         id: &ConfirmationId,
         tool: &str,
-    ) -> Result<Result<String, &'static str>, Halt> {
+    ) -> Result<Result<Stored, &'static str>, Halt> {
         const CHANGED: &str = "the stored call is not the approved one; it was not made";
         let stored = match self.stored.take() {
             Some(stored) => stored,
             None => match self.store().read().dossier(id).await? {
                 None => return Ok(Err(CHANGED)),
-                Some(dossier) => Stored {
-                    tool: dossier.confirmation.asked.tool,
-                    args: dossier.confirmation.asked.args,
-                    digest: dossier.confirmation.asked.digest,
-                },
+                Some(dossier) => Stored::of(&dossier.confirmation, self.runner.gatekeeper.roll()),
             },
         };
         let same = stored.tool.as_str() == tool
             && read(&stored.args).is_ok_and(|args| {
                 args.canonical() == stored.args && Digest::of(&stored.tool, &args) == stored.digest
             });
-        Ok(if same { Ok(stored.args) } else { Err(CHANGED) })
+        Ok(if same { Ok(stored) } else { Err(CHANGED) })
     }
 
     pub(super) fn prepare_record(&mut self, at: usize, status: OutcomeStatus, detail: &str) {

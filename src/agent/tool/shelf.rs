@@ -5,6 +5,7 @@ use std::sync::Arc;
 
 use super::Tool;
 use super::mcp::McpTools;
+use crate::gate::Arguments;
 
 /// See the module. Clones share the tools.
 #[derive(Clone, Default)]
@@ -40,6 +41,14 @@ impl Shelf {
     /// The tool of that name.
     pub fn get(&self, name: &str) -> Option<&Arc<Tool>> {
         self.tools.get(name)
+    }
+
+    /// Why the tool of that name could not take these arguments, in words that hold no value of theirs.
+    pub fn misfit(&self, name: &str, args: &Arguments) -> Option<String> {
+        match self.get(name) {
+            Some(tool) => tool.misfit(args),
+            None => Some("the tool is not there now, so nobody can tell what it takes".to_owned()),
+        }
     }
 
     /// All of them, by name.

@@ -163,6 +163,7 @@ impl Engine {
             ids: Arc::new(SystemIds),
             journal,
             council: Arc::new(gatekeeper::council::Nobody),
+            shapes: crate::gatekeeper::KnownShapes::default(),
         });
         let sender = Sender::new(store.clone(), registry, maker, Arc::clone(&clock), &SystemIds);
         tasks.spawn(sender.run(tasks.clone()));

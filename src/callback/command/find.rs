@@ -145,7 +145,7 @@ async fn by_code(gatekeeper: &Gatekeeper, org: &Org, code: &Code) -> Result<Vec<
 /// The code of a request's call.
 pub(super) fn code_of(gatekeeper: &Gatekeeper, dossier: &Dossier) -> Code {
     let key = gatekeeper.maker().key().as_bytes();
-    Code(ShortCode::of(key, &dossier.confirmation.asked.digest).to_string())
+    Code(ShortCode::of(key, &dossier.confirmation.call().digest).to_string())
 }
 
 fn of(org: &Org) -> ConfirmationFilter {

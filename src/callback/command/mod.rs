@@ -419,6 +419,7 @@ impl Intake {
             let words = heard.phrases.command.other_code.replace("{verb}", "show");
             return Ok(heard.warn(&words));
         }
+        let by_code = wanted.code.is_some() || matches!(wanted.name, Name::Code(_));
         let decide = Decide {
             target: Target::Command(Spoken {
                 id: dossier.confirmation.id.clone(),
@@ -432,6 +433,9 @@ impl Intake {
             decision: wanted.decision,
             reason: self.gatekeeper.text(wanted.reason.as_deref()),
             grant: None,
+            edit: None,
+            // Its code names the call as it stands; an id names whatever stands.
+            seen: by_code.then(|| dossier.confirmation.call().edit),
             surface: Surface::Command,
             roll: Arc::clone(self.gatekeeper.roll()),
         };

@@ -116,7 +116,10 @@ fn reason(said: &Value) -> &str {
 fn spoken(allow: bool) -> String {
     let reason = "because".to_owned();
     let verdict = if allow {
-        HookVerdict::Allow { reason }
+        HookVerdict::Allow {
+            reason,
+            changed: None,
+        }
     } else {
         HookVerdict::Deny { reason }
     };
@@ -172,11 +175,15 @@ async fn nothing_but_an_answer_of_gatepost_lets_a_call_run() {
         Said(401, None, spoken(true)),
         Said(404, None, spoken(true)),
         Said(500, None, spoken(true)),
-        Said(200, None, format!("{}{}", spoken(true), " ".repeat(70_000))),
+        Said(
+            200,
+            None,
+            format!("{}{}", spoken(true), " ".repeat(crate::host::MAX_BODY + 70_000)),
+        ),
     ] {
         let server = serve(vec![said.clone()]).await;
         let printed = printed(&args(&server.url), &question("PreToolUse")).await;
-        assert_eq!(decision(&printed), "deny", "{} {}", said.0, said.2);
+        assert_eq!(decision(&printed), "deny", "{} {}", said.0, said.2.trim_end());
         assert_eq!(
             server.asked.lock().unwrap().len(),
             1,

@@ -15,8 +15,8 @@ const MARGIN: Duration = Duration::from_secs(10);
 const CONNECT: Duration = Duration::from_secs(5);
 /// How long nobody waits for more than needed: events that need no answer, and withdrawals.
 const ASIDE: Duration = Duration::from_secs(2);
-/// No answer of ours is longer.
-const LONGEST_ANSWER: usize = 64 * 1024;
+/// No answer of ours is longer: it may hold the arguments as people changed them.
+const LONGEST_ANSWER: usize = crate::host::MAX_BODY + 64 * 1024;
 
 /// Why nothing can be asked at all.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Error)]

@@ -15,6 +15,7 @@ use super::{
 };
 use crate::gate::{
     decision::MAX_STAGES,
+    edit::{self, EditScope},
     grant::{GrantArguments, MAX_SCOPES},
     json::Pointer,
 };
@@ -189,6 +190,7 @@ impl RuleCompiler<'_> {
         }
         self.stages();
         self.grants();
+        self.edits(&redact);
         let terms = terms::resolve(&self.written.confirm, defaults, &redact);
         if self.written.effect == Effect::Confirm {
             if terms.channels.is_empty() {
@@ -303,6 +305,29 @@ impl RuleCompiler<'_> {
                     "name single values such as `/payee`, or write `same` or `any`",
                 );
             }
+        }
+    }
+
+    /// What people may change is named below the root, and nothing of it is hidden from them.
+    fn edits(&mut self, hidden: &[Pointer]) {
+        let Some(EditScope::At(places)) = &self.written.confirm.edits else {
+            return;
+        };
+        let whole = |pointer: &Pointer| pointer.segments().is_empty();
+        if places.is_empty() || places.len() > self.limits.pointers || places.iter().any(whole) {
+            self.problem(
+                "accepts_edits",
+                "nothing could be changed, or the pointers do not name places in the arguments",
+                "name places such as `/amount`, write `true` for all of the arguments, or leave `accepts_edits` out",
+            );
+        }
+        let unseen = |place: &Pointer| hidden.iter().any(|hidden| edit::covers(hidden, place));
+        if places.iter().any(unseen) {
+            self.problem(
+                "accepts_edits",
+                "a place may be changed that `redact` hides",
+                "take it out of one of the two: nobody changes what they do not see",
+            );
         }
     }
 

@@ -7,6 +7,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 
 use crate::gate::decision::{RequireReason, Stage, everybody, persons_needed};
+use crate::gate::edit::EditScope;
 use crate::gate::grant::GrantTerms;
 
 /// What a rule does with a call. The order is the strictness: the strictest voice wins.
@@ -80,6 +81,8 @@ pub struct ConfirmSource {
     pub stages: Option<Vec<Stage>>,
     /// What an approval may let run beside the call. A rule's own; never from `policy.confirm`.
     pub grants: Option<GrantTerms>,
+    /// What people may change of the arguments when they approve. A rule's own; never from `policy.confirm`.
+    pub edits: Option<EditScope>,
 }
 
 impl ConfirmSource {

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use super::source::ConfirmSource;
-use crate::gate::{decision::DecisionTerms, json::Pointer, terms::Terms};
+use crate::gate::{decision::DecisionTerms, edit::EditTerms, json::Pointer, terms::Terms};
 
 const DEFAULT_TIMEOUT: Duration = Duration::from_mins(2);
 const DEFAULT_PERMIT_TTL: Duration = Duration::from_hours(1);
@@ -42,6 +42,10 @@ pub(super) fn resolve(rule: &ConfirmSource, policy: &ConfirmSource, redact: &[Po
             confirm_step: rule.confirm_step.or(policy.confirm_step).unwrap_or(false),
             stages: rule.stages.clone().unwrap_or_default(),
             grants: rule.grants.clone(),
+            edits: rule.edits.clone().map(|scope| EditTerms {
+                scope,
+                carried: false,
+            }),
         },
     }
 }

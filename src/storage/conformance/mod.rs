@@ -75,7 +75,8 @@ on_both! {
         a_repeated_click_gets_the_first_answer,
         texts_come_back_exactly_whatever_they_hold,
         a_grant_is_kept_used_listed_and_ended,
-        a_grant_is_used_no_more_often_than_it_says;
+        a_grant_is_used_no_more_often_than_it_says,
+        an_edit_is_kept_exactly_and_one_person_answers_each_form_once;
     work:
         a_decision_wakes_the_parked_job,
         a_decision_that_comes_first_is_not_lost,
@@ -243,6 +244,8 @@ fn decide(id: &ConfirmationId, person: &str, decision: Decision) -> Decide {
         decision,
         reason: None,
         grant: None,
+        edit: None,
+        seen: None,
         surface: Surface::Api,
         roll: roll(),
     }
@@ -261,6 +264,7 @@ fn consume(place: &Place, id: &ConfirmationId, digest: Digest) -> Consume {
         id: id.clone(),
         token: TokenName::from("build-agent"),
         digest,
+        judged: digest,
         permit: PermitId::fresh(&*place.ids),
         roll: roll(),
         denied_by: None,

@@ -3,10 +3,12 @@
 use super::*;
 use crate::confirmation::consume::NotGranted;
 use crate::confirmation::decide::{Refusal, Ruling};
+use crate::confirmation::edit::Revised;
 use crate::confirmation::expire::Expire;
 use crate::confirmation::grant::{Grant, Revoke, Revoked, Wish};
 use crate::confirmation::{Basis, State, Status, cancel::Cancelled, create::Created};
 use crate::gate::grant::{GrantArguments, GrantScope, GrantTerms};
+use crate::gate::{EditScope, EditTerms};
 use crate::ids::GrantId;
 use crate::storage::GrantFilter;
 
@@ -469,4 +471,83 @@ pub(super) async fn a_grant_is_used_no_more_often_than_it_says(place: &Place) {
     assert_eq!(approved, 3);
     let grants = live(place, None).await;
     assert_eq!((&grants[0].id, grants[0].uses), (&id, 3));
+}
+
+pub(super) async fn an_edit_is_kept_exactly_and_one_person_answers_each_form_once(place: &Place) {
+    let mut create = Ask {
+        quorum: 2,
+        cards: 2,
+        ..Ask::call("edited")
+    }
+    .create(place);
+    create.terms.decision.edits = Some(EditTerms {
+        scope: EditScope::Any,
+        carried: true,
+    });
+    let id = create.id.clone();
+    let Created::Fresh(first) = place.store.run(create).await.expect("create") else {
+        panic!("it is new")
+    };
+    place.approve(&id, "dana").await;
+    // NUL, an escape of ours, and a number that no double holds.
+    let text = r#"{"amount":12345678901234567890.5,"note":"\u0000\u001a組"}"#;
+    let args = Arguments::read(text.as_bytes(), ReadLimits::bytes(1 << 20)).expect("arguments");
+    let revised = Revised {
+        args: args.canonical().to_owned(),
+        digest: Digest::of(&tool(), &args),
+        shown: Opening::new(args.canonical(), &*place.ids),
+        shown_before: Opening::new(&first.confirmation.asked.args, &*place.ids),
+        approvable: first
+            .deliveries
+            .iter()
+            .take(1)
+            .map(|card| (card.id.clone(), true))
+            .collect(),
+    };
+    let edit = Decide {
+        edit: Some(Ok(revised)),
+        ..decide(&id, "erin", Decision::Approve)
+    };
+    let edited = place.store.run(edit).await.expect("decide");
+    assert_eq!(edited.ruling, Ruling::Counted);
+    let stored = place.dossier(&id).await;
+    let mut written = edited.dossier.expect("told");
+    written.confirmation.version = stored.confirmation.version;
+    assert_eq!(stored, written, "as it was written, it is read");
+    assert_eq!(stored.confirmation.call().args, args.canonical());
+    assert_eq!(stored.deliveries.iter().filter(|card| card.approvable).count(), 1);
+    // Who approved before approves once more, and not twice.
+    let seen = |person: &str| Decide {
+        seen: Some(1),
+        ..decide(&id, person, Decision::Approve)
+    };
+    let again = place.store.run(seen("erin")).await.expect("decide");
+    assert_eq!(again.ruling, Ruling::Refused(Refusal::AlreadyVoted));
+    let racers = (0..4).map(|_| place.store.run(seen("dana")));
+    let rulings = futures_util::future::join_all(racers).await;
+    let settled = rulings
+        .iter()
+        .flatten()
+        .filter(|decided| decided.ruling == Ruling::Settled);
+    assert_eq!(settled.count(), 1);
+    let stored = place.dossier(&id).await;
+    let votes: Vec<_> = stored
+        .votes
+        .iter()
+        .map(|vote| (vote.person.as_str(), vote.content.edit))
+        .collect();
+    assert_eq!(votes.len(), 3, "{votes:?}");
+    assert_eq!(votes.iter().filter(|(person, _)| *person == "dana").count(), 2);
+    let consumption = Consume {
+        judged: stored.confirmation.call().digest,
+        ..consume(place, &id, first.confirmation.asked.digest)
+    };
+    let granted = place
+        .store
+        .run(consumption)
+        .await
+        .expect("consume")
+        .expect("granted");
+    assert_eq!((granted.args.as_str(), granted.edit), (args.canonical(), 1));
+    place.verify().await;
 }

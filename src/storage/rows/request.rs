@@ -5,7 +5,7 @@ use serde::Serialize;
 
 use super::{Site, Text, keep, row, spell};
 use crate::confirmation::{
-    Asked, Confirmation, Delivery, DeliveryState, Ledger, Permit, State, Status, Vote,
+    Asked, Confirmation, Delivery, DeliveryState, Ledger, Permit, State, Status, Vote, VoteContent,
 };
 use crate::ids::{ChannelName, ConfirmationId, DeliveryId, JobId, OperatorId, Org, PermitId, TokenName};
 use crate::storage::{ChangedConfirmation, StoreError};
@@ -229,6 +229,7 @@ row! {
         reason: Option<Text>,
         at: i64,
         content: String,
+        edit: i64,
     }
 }
 
@@ -243,6 +244,7 @@ impl VoteRow {
             reason: keep(vote.reason.as_ref()),
             at: vote.at.0,
             content: spell(&vote.content),
+            edit: vote.content.edit.into(),
         }
     }
 
@@ -252,6 +254,10 @@ impl VoteRow {
         let decision = [Decision::Approve, Decision::Reject]
             .into_iter()
             .find(|decision| decision.as_str() == self.decision);
+        let content: VoteContent = site.json(&self.content, "content")?;
+        if i64::from(content.edit) != self.edit {
+            return Err(site.fault("edit"));
+        }
         Ok(Vote {
             person: OperatorId(site.text(self.person, "person")?),
             decision: site.need(decision, "decision")?,
@@ -259,7 +265,7 @@ impl VoteRow {
             surface: self.surface,
             reason: site.maybe_text(self.reason, "reason")?,
             at: UtcMillis(self.at),
-            content: site.json(&self.content, "content")?,
+            content,
         })
     }
 }

@@ -15,7 +15,7 @@ async fn a_verdict_has_its_documented_shape() {
         heard.json(),
         json!({
             "verdict": "allow", "confirmation_id": null, "status": null, "reason": null, "reason_code": null,
-            "rule": "free", "args_digest": digest, "expires_at": null,
+            "rule": "free", "args_digest": digest, "expires_at": null, "edited": false,
         })
     );
     let heard = bench
@@ -68,7 +68,8 @@ async fn a_request_has_its_documented_shape() {
             "tool_args_redacted": true, "args_digest": null, "token": "agent", "agent_id": "a1", "session_id": "s1",
             "tool_call_id": "c1", "requester": "someone", "job_id": null, "rule": "card",
             "reason": "because of card", "quorum": 1, "require_reason": null, "confirm_step": false,
-            "stages": [], "stage": null, "grants_offered": [], "approved_by_grant": null, "grant_id": null, "created_at": "2026-01-31T12:00:00.000Z",
+            "stages": [], "stage": null, "grants_offered": [], "approved_by_grant": null, "grant_id": null, "edits_accepted": false,
+            "edit": null, "created_at": "2026-01-31T12:00:00.000Z",
             "expires_at": "2026-01-31T12:02:00.000Z", "decided_at": null, "consumed_at": null, "resumed_at": null,
             "executed_at": null, "outcome": null, "votes": [],
             "deliveries": [{ "channel": "chat", "state": "queued" }],

@@ -22,6 +22,10 @@ pub struct Granted {
     args_digest: Digest,
     tool_args: Box<RawValue>,
     expires_at: String,
+    /// Whether people changed the arguments: then `tool_args` are not those that were asked about, and only they may run.
+    edited: bool,
+    /// What they changed, in one line for the model.
+    changes: Option<String>,
 }
 
 /// Consumes it, once.
@@ -34,12 +38,20 @@ pub async fn handle(
     let digest = call(members).map_err(|problem| problem.adding(ACCEPTED))?;
     let consumed = api.gatekeeper().consume(Via::Api, &agent.caller, &id, digest);
     match consumed.await? {
-        Ok(granted) => Ok(Json(Granted {
-            permit: granted.permit.to_string(),
-            args_digest: granted.digest,
-            tool_args: raw(granted.args)?,
-            expires_at: rfc3339(granted.expires_at),
-        })),
+        Ok(granted) => {
+            let changes = match granted.edit {
+                0 => None,
+                _ => api.gatekeeper().changes(&agent.caller.org, &id).await?,
+            };
+            Ok(Json(Granted {
+                permit: granted.permit.to_string(),
+                args_digest: granted.digest,
+                tool_args: raw(granted.args)?,
+                expires_at: rfc3339(granted.expires_at),
+                edited: granted.edit > 0,
+                changes,
+            }))
+        }
         Err(why) => Err(refused(why)),
     }
 }

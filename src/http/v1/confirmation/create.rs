@@ -33,6 +33,8 @@ pub struct GateAnswer {
     rule: Option<String>,
     args_digest: Digest,
     expires_at: Option<String>,
+    /// Whether people changed the arguments: `consume` answers with those that may run.
+    edited: bool,
 }
 
 /// Asks.
@@ -91,6 +93,7 @@ fn question(mut members: Members) -> Result<(Question, Duration), Problem> {
         job: None,
         lineage: Vec::new(),
         voices: Voices::default(),
+        carries_edits: members.flag("accepts_edits")?.unwrap_or(false),
         join_twin: false,
     };
     let wait = members.wait("wait")?.unwrap_or_default();
@@ -117,6 +120,7 @@ fn plain(
         rule,
         args_digest,
         expires_at: None,
+        edited: false,
     }
 }
 
@@ -141,6 +145,7 @@ pub fn standing(dossier: &Dossier, roll: &Roll, now: UtcMillis) -> GateAnswer {
         rule: row.rule.clone(),
         args_digest: row.asked.digest,
         expires_at: Some(rfc3339(row.expires_at)),
+        edited: row.state.status() == Status::Approved && row.call().edit > 0,
     }
 }
 
@@ -178,7 +183,7 @@ fn sentence(mut text: String) -> String {
 fn in_words(dossier: &Dossier, reason: DenyReason, roll: &Roll) -> String {
     let mut said = String::new();
     if reason == DenyReason::RejectedByOperator {
-        for vote in &dossier.votes {
+        for vote in &*dossier.standing_votes() {
             if vote.decision == Decision::Reject {
                 said.push_str("Rejected by ");
                 said.push_str(roll.name(&vote.person));

@@ -2,8 +2,14 @@
 
 use serde::Serialize;
 
-use crate::confirmation::{Basis, Dossier, Progress, Status, grant, stage};
-use crate::gate::RequireReason;
+use serde_json::value::RawValue;
+
+use super::super::raw;
+use crate::clock::rfc3339;
+use crate::confirmation::{Basis, Confirmation, Dossier, Progress, Status, grant, stage};
+use crate::gate::json::Pointer;
+use crate::gate::{Digest, EditScope, EditTerms, RequireReason, shown_canonical, shown_changes};
+use crate::http::problem::Problem;
 
 /// See the module. Members that hold nothing are `null`.
 #[derive(Debug, Serialize)]
@@ -21,6 +27,18 @@ pub(super) struct DecisionView {
     approved_by_grant: Option<String>,
     /// The grant that its approval made.
     grant_id: Option<String>,
+    /// What an Approve may change of the arguments: `true` for all of them, or the places; `false` where nothing may be changed.
+    edits_accepted: EditsView,
+}
+
+/// What may be changed.
+#[derive(Debug, Serialize)]
+#[serde(untagged)]
+enum EditsView {
+    /// All of the arguments, or nothing.
+    Any(bool),
+    /// What stands at these places.
+    At(Vec<String>),
 }
 
 #[derive(Debug, Serialize)]
@@ -33,17 +51,19 @@ struct StageView {
 /// Shows it. Every field of the progress is named here.
 pub(super) fn view(dossier: &Dossier) -> DecisionView {
     let row = &dossier.confirmation;
+    let votes = dossier.standing_votes();
     let Progress {
         stage,
         basis,
         granted,
+        edit: _,
     } = &row.progress;
     let stages: Vec<_> = stage::each(&row.terms)
         .filter_map(|stage| {
             Some(StageView {
                 name: stage.name?.to_owned(),
                 quorum: stage.quorum,
-                approvals: stage.approvals(&dossier.votes),
+                approvals: stage.approvals(&votes),
             })
         })
         .collect();
@@ -64,5 +84,52 @@ pub(super) fn view(dossier: &Dossier) -> DecisionView {
         grants_offered: offered.iter().map(ToString::to_string).collect(),
         approved_by_grant: basis.as_ref().and_then(Basis::grant).map(ToString::to_string),
         grant_id: granted.as_ref().map(ToString::to_string),
+        edits_accepted: edits_accepted(row),
     }
+}
+
+/// What an Approve of this request may change: nothing once it is settled, or where whoever asked could not be told.
+fn edits_accepted(row: &Confirmation) -> EditsView {
+    let terms = row.terms.decision.edits.as_ref();
+    match terms.filter(|_| row.takes_edits() && row.state.status() == Status::Pending) {
+        None => EditsView::Any(false),
+        Some(EditTerms {
+            scope: EditScope::Any,
+            ..
+        }) => EditsView::Any(true),
+        Some(EditTerms {
+            scope: EditScope::At(places),
+            ..
+        }) => EditsView::At(places.iter().map(ToString::to_string).collect()),
+    }
+}
+
+/// The arguments as a person changed them: what is voted on, and once approved runs.
+#[derive(Debug, Serialize)]
+pub(super) struct EditView {
+    /// Counts the edits of the request, from 1. An Approve by who answers here names it.
+    number: u32,
+    by: String,
+    at: String,
+    tool_args: Box<RawValue>,
+    args_digest: Digest,
+    /// What differs from the call as it was proposed, for people to read; hidden values are left out of it.
+    changes: String,
+}
+
+/// Shows the edit that stands, if one does. `hidden` is what these eyes must not see.
+pub(super) fn edit_view(row: &Confirmation, hidden: &[Pointer]) -> Result<Option<EditView>, Problem> {
+    let Some(edit) = &row.progress.edit else {
+        return Ok(None);
+    };
+    Ok(Some(EditView {
+        number: edit.number,
+        by: edit.by.0.clone(),
+        at: rfc3339(edit.at),
+        tool_args: raw(shown_canonical(&edit.args, hidden))?,
+        args_digest: edit.digest,
+        changes: shown_changes(&row.asked.args, &edit.args, &row.terms.redact)
+            .as_str()
+            .to_owned(),
+    }))
 }

@@ -27,10 +27,12 @@ pub mod outcome;
 pub mod respond;
 pub mod show;
 
-use decision::DecisionView;
+use decision::{DecisionView, EditView};
 
 #[cfg(test)]
 mod confirmation_tests;
+#[cfg(test)]
+mod edit_tests;
 
 /// How much of the arguments somebody sees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -63,6 +65,8 @@ pub struct View {
     quorum: u32,
     #[serde(flatten)]
     decision: DecisionView,
+    /// The arguments as a person changed them, in place of `tool_args`.
+    edit: Option<EditView>,
     created_at: String,
     expires_at: String,
     decided_at: Option<String>,
@@ -87,6 +91,8 @@ struct VoteView {
     stage: u32,
     /// The grant that was asked for with it.
     grant: Option<String>,
+    /// The edit of the arguments on which it was cast; 0 is what was proposed.
+    edit: u32,
     at: String,
 }
 
@@ -101,6 +107,11 @@ struct DeliveryView {
 /// Shows a request. Every field of the row is named here, so that a new one cannot be forgotten or slip out.
 pub fn view(dossier: Dossier, eyes: Eyes) -> Result<View, Problem> {
     let decision = decision::view(&dossier);
+    let hidden = match eyes {
+        Eyes::Full => &[][..],
+        Eyes::Redacted => &dossier.confirmation.terms.redact,
+    };
+    let edit = decision::edit_view(&dossier.confirmation, hidden)?;
     let Dossier {
         confirmation,
         votes,
@@ -163,6 +174,7 @@ pub fn view(dossier: Dossier, eyes: Eyes) -> Result<View, Problem> {
         reason,
         quorum: terms.quorum,
         decision,
+        edit,
         created_at: rfc3339(created_at),
         expires_at: rfc3339(expires_at),
         decided_at: state.decided_at().map(rfc3339),
@@ -183,11 +195,13 @@ fn vote(vote: Vote) -> VoteView {
         surface,
         reason,
         at,
-        content: VoteContent {
-            stage,
-            grant,
-            acting_for,
-        },
+        content:
+            VoteContent {
+                stage,
+                grant,
+                acting_for,
+                edit,
+            },
     } = vote;
     VoteView {
         operator: person.0,
@@ -198,6 +212,7 @@ fn vote(vote: Vote) -> VoteView {
         reason,
         stage: stage + 1,
         grant: grant.map(|scope| scope.to_string()),
+        edit,
         at: rfc3339(at),
     }
 }

@@ -7,7 +7,8 @@ use gatepost_channel::Decision;
 use super::{Eyes, View, already_settled, view};
 use crate::confirmation::Dossier;
 use crate::confirmation::decide::{Decided, Refusal, Ruling, Surface};
-use crate::gatekeeper::Saying;
+use crate::confirmation::edit::EditRefusal;
+use crate::gatekeeper::{Saying, Unfit};
 use crate::http::Api;
 use crate::http::auth::Operator;
 use crate::http::body::{self, Members};
@@ -28,18 +29,46 @@ pub async fn handle(
     };
     let reason = members.text("reason")?;
     let grant = members.text("grant")?;
+    let edited_args = members.maybe_arguments("edited_args")?;
+    let edit = members.whole("edit", 0, i32::MAX)?;
     members.finish()?;
+    if decision == Decision::Reject && (edited_args.is_some() || edit.is_some()) {
+        return Err(Problem::invalid(
+            "only an Approve has arguments of its own; leave `edited_args` and `edit` out",
+        ));
+    }
     let saying = Saying {
         decision,
         reason: reason.as_deref(),
         grant: grant.as_deref(),
+        edited_args: edited_args.as_ref(),
+        edit: edit.and_then(|number| u32::try_from(number).ok()),
     };
-    let decided = api
+    let ruled_on = api
         .gatekeeper()
         .answer(&operator.id, &operator.org, &id, saying, Surface::Api)
         .await?;
-    let dossier = ruled(decided)?;
+    if let Some(unfit) = ruled_on.unfit() {
+        return Err(unfit_edit(unfit));
+    }
+    let dossier = ruled(ruled_on.decided)?;
     view(dossier, Eyes::Redacted).map(Json)
+}
+
+/// Why changed arguments were not taken.
+pub fn unfit_edit(unfit: &Unfit) -> Problem {
+    let code = match unfit.why {
+        EditRefusal::NotOffered | EditRefusal::NotCarried => Code::EditNotAccepted,
+        EditRefusal::OutOfScope
+        | EditRefusal::Hidden
+        | EditRefusal::Misfit
+        | EditRefusal::DeniedByRule
+        | EditRefusal::Stricter
+        | EditRefusal::TooMany => Code::EditRefused,
+    };
+    Problem::new(code)
+        .because(unfit.detail.clone())
+        .with("reason_code", unfit.why.as_str())
 }
 
 /// The request after a vote that counts, or why it does not.
@@ -71,6 +100,11 @@ pub fn ruled(decided: Decided) -> Result<Dossier, Problem> {
         Refusal::GrantNotOffered => {
             Problem::new(Code::GrantNotOffered).because("answer without `grant`; nothing was changed")
         }
+        Refusal::Edit(why @ (EditRefusal::NotOffered | EditRefusal::NotCarried)) => {
+            Problem::new(Code::EditNotAccepted).with("reason_code", why.as_str())
+        }
+        Refusal::Edit(why) => Problem::new(Code::EditRefused).with("reason_code", why.as_str()),
+        Refusal::EditUnseen => edit_unseen(dossier.as_ref()),
         Refusal::ReasonRequired => {
             Problem::new(Code::ReasonRequired).because("answer again with `reason`; nothing was changed")
         }
@@ -86,4 +120,18 @@ pub fn ruled(decided: Decided) -> Result<Dossier, Problem> {
         | Refusal::NotConfirmed
         | Refusal::PartialView => Problem::forbidden(refusal.as_str(), detail),
     })
+}
+
+/// The call is not the one that the answer is about.
+fn edit_unseen(dossier: Option<&Dossier>) -> Problem {
+    let stands = dossier.map_or(0, |dossier| dossier.confirmation.call().edit);
+    let detail = match stands {
+        0 => "the request holds no edit; look at it again, and answer without `edit`".to_owned(),
+        number => format!(
+            "a person changed the arguments; look at the request again, and approve with `edit: {number}` what stands there now"
+        ),
+    };
+    Problem::new(Code::EditUnseen)
+        .because(detail)
+        .with("edit", stands)
 }
