@@ -105,7 +105,8 @@ impl CardMaker {
             card.facts.splice(0..0, [Some(how), cut].into_iter().flatten());
             card
         };
-        let to_approve = if row.terms.decision.confirm_step {
+        // An id names whatever stands; the code names the call as a person changed it.
+        let to_approve = if row.terms.decision.confirm_step || row.call().edit > 0 {
             &words.how_to_confirm
         } else {
             &words.how_to_answer
