@@ -146,7 +146,9 @@ impl Server {
         let outside = hook::Outside::new(&journal, meter, &ids, &clock, &tasks);
         let hooks = Arc::new(hook::build(&[&config.hooks], &outside)?);
         observers::starting(&hooks, &registry);
+        let directories = people::directories(config, &registry, &people, &clock, &tasks);
         let gatekeeper = Gatekeeper::new(gatekeeper::Parts {
+            directories,
             store: store.clone(),
             policy: Arc::clone(&loaded.policy),
             roll,

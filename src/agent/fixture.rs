@@ -256,6 +256,7 @@ pub(super) fn gatekeeper(store: Store, ids: Arc<dyn Ids>) -> (Gatekeeper, Scribe
         channel: Arc::new(gatepost_local::LocalChannel::new("desk")),
     }]);
     let gatekeeper = Gatekeeper::new(Parts {
+        directories: crate::gatekeeper::Directories::none(),
         store,
         policy: Arc::new(policy(Duration::from_hours(24))),
         roll: roll(),

@@ -14,6 +14,8 @@ use crate::storage::{ReplayKey, ReplayRow, TokenHash, Touches, Transaction, Work
 use super::count::count;
 use super::edit::{self, EditRefusal, Revised};
 use super::grant::{self, Wish};
+pub use super::insight::Insight;
+pub use super::refusal::Refusal;
 use super::roll::Roll;
 use super::settle::refresh_cards;
 pub use super::spoken::Spoken;
@@ -119,6 +121,8 @@ pub enum Ballot {
     Stranger(String),
     /// Somebody from a workspace or tenant that may not click here; by platform id.
     Foreigner(String),
+    /// Somebody whom a look-up keeps from answering; by platform id, and why.
+    Kept(String, Refusal),
 }
 
 /// One answer to one request.
@@ -140,8 +144,10 @@ pub struct Decide {
     pub seen: Option<u32>,
     /// Through what.
     pub surface: Surface,
-    /// Who may decide, as the configuration has it now.
+    /// Who may decide, as the configuration and the platforms have it now.
     pub roll: Arc<Roll>,
+    /// What else was found out about people.
+    pub insight: Insight,
 }
 
 /// What an answer did.
@@ -155,79 +161,6 @@ pub enum Ruling {
     Replayed(String),
     /// Nothing changed.
     Refused(Refusal),
-}
-
-/// Why an answer changed nothing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Refusal {
-    /// No such request here.
-    NotFound,
-    /// The button is not one of ours.
-    UnknownCard,
-    /// The button belongs to another channel's card.
-    OtherChannel,
-    /// The button belongs to another message.
-    OtherMessage,
-    /// The person's tenant or workspace may not click here.
-    ForeignTenant,
-    /// The person is no operator.
-    UnknownOperator,
-    /// The operator may not decide this request.
-    NotAuthorised,
-    /// The operator stands behind the call.
-    SelfApproval,
-    /// The card changed since; nothing was decided.
-    OutdatedCard,
-    /// The card does not show everything.
-    PartialView,
-    /// The rule asks once more before an approval, and the answer was given once.
-    NotConfirmed,
-    /// The rule asks for a reason in words.
-    ReasonRequired,
-    /// The person is asked in another stage.
-    NotThisStage,
-    /// The request offers no such grant.
-    GrantNotOffered,
-    /// Somebody has approved in the person's place, or for those whom the person stands in for.
-    AlreadyRepresented,
-    /// The changed arguments are not taken.
-    Edit(EditRefusal),
-    /// The arguments were changed since, and the answer does not say that the person saw it.
-    EditUnseen,
-    /// The person's first vote stands.
-    AlreadyVoted,
-    /// The request was settled before.
-    AlreadySettled,
-    /// The deadline passed.
-    Expired,
-}
-
-impl Refusal {
-    /// The stable word of the audit log.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::NotFound => "not_found",
-            Self::UnknownCard => "unknown_card",
-            Self::OtherChannel => "other_channel",
-            Self::OtherMessage => "other_message",
-            Self::ForeignTenant => "foreign_tenant",
-            Self::UnknownOperator => "unknown_operator",
-            Self::NotAuthorised => "not_authorised",
-            Self::SelfApproval => "self_approval",
-            Self::OutdatedCard => "outdated_card",
-            Self::PartialView => "partial_view",
-            Self::NotConfirmed => "not_confirmed",
-            Self::ReasonRequired => "reason_required",
-            Self::NotThisStage => "not_this_stage",
-            Self::GrantNotOffered => "grant_not_offered",
-            Self::AlreadyRepresented => "already_represented",
-            Self::Edit(why) => why.as_str(),
-            Self::EditUnseen => "edit_unseen",
-            Self::AlreadyVoted => "already_voted",
-            Self::AlreadySettled => "already_settled",
-            Self::Expired => "expired",
-        }
-    }
 }
 
 /// The ruling, and the request as it stands after it (when the caller may know of it).
@@ -436,6 +369,7 @@ impl Decide {
                 grant: wished,
                 acting_for,
                 edit,
+                account: self.insight.account.clone(),
             },
         };
         workspace.audit(draft);
@@ -454,10 +388,18 @@ impl Decide {
             Ballot::Person(person) => person,
             Ballot::Stranger(_) => return Err(Refusal::UnknownOperator),
             Ballot::Foreigner(_) => return Err(Refusal::ForeignTenant),
+            Ballot::Kept(_, refusal) => return Err(*refusal),
         };
         let now = workspace.now();
-        if !self.roll.may_decide(person, &row.org, &row.terms, now) {
-            return Err(Refusal::NotAuthorised);
+        let hopeful = self.roll.hopeful();
+        let perhaps = |may: &dyn Fn(&Roll) -> bool| hopeful.as_ref().is_some_and(may);
+        let may_decide = |roll: &Roll| roll.may_decide(person, &row.org, &row.terms, now);
+        if !may_decide(&self.roll) {
+            return Err(if perhaps(&may_decide) {
+                Refusal::LookUpFailed
+            } else {
+                Refusal::NotAuthorised
+            });
         }
         match row.state.status() {
             Status::Pending => {}
@@ -474,7 +416,8 @@ impl Decide {
         }
         let edit = edit::of_answer(self, row);
         let call = row.call();
-        let answered = |vote: &Vote| vote.person == *person && vote.content.edit == call.edit;
+        let answered =
+            |vote: &Vote| self.roll.is_same(&vote.person, person) && vote.content.edit == call.edit;
         if edit.is_none() && workspace.votes(id).iter().any(answered) {
             return Err(Refusal::AlreadyVoted);
         }
@@ -484,6 +427,10 @@ impl Decide {
             None => edit::standing(workspace.votes(id), &row.progress),
             Some(_) => Cow::Borrowed(&[][..]),
         };
+        let seats = |roll: &Roll| !stage.seats(roll, person, &row.org, now, &[]).is_empty();
+        if !seats(&self.roll) && perhaps(&seats) {
+            return Err(Refusal::LookUpFailed);
+        }
         let acting_for = self.seat(row, &votes, &stage, (person, now))?;
         if self.decision == Decision::Approve
             && card
@@ -494,6 +441,20 @@ impl Decide {
         }
         if let (Target::Command(spoken), Decision::Approve) = (&self.target, self.decision) {
             spoken.may_approve(row)?;
+        }
+        // Who voted before and cannot be looked up now: with them this answer may settle the request, and without it would not.
+        let lacks = |roll: &Roll| match self.decision {
+            Decision::Approve => {
+                let have = stage::standing(&votes, Decision::Approve, &stage, row, roll);
+                have.saturating_add(1) < stage.quorum
+            }
+            Decision::Reject => {
+                let have = stage::rejections(&votes, row, roll);
+                have.saturating_add(1) < row.terms.deny_threshold.max(1)
+            }
+        };
+        if lacks(&self.roll) && perhaps(&|roll| !lacks(roll)) {
+            return Err(Refusal::LookUpFailed);
         }
         // A card says by its revision what the person saw. Arguments of one's own need not be about what stands.
         let saw = match self.target {
@@ -535,7 +496,7 @@ impl Decide {
         stage: &stage::Current<'_>,
         (person, now): (&OperatorId, UtcMillis),
     ) -> Result<Option<OperatorId>, Refusal> {
-        let seats = |barred| stage.seats(&self.roll, person, &row.org, now, barred);
+        let seats = |barred: &[OperatorId]| stage.seats(&self.roll, person, &row.org, now, barred);
         let any = seats(&[]);
         let Some(first) = any.first() else {
             return Err(Refusal::NotThisStage);
@@ -543,26 +504,44 @@ impl Decide {
         if self.decision == Decision::Reject {
             return Ok(first.clone());
         }
-        let barred = row.barred();
-        if barred.contains(person) {
-            return Err(Refusal::SelfApproval);
-        }
-        let clear = seats(barred);
+        let barred = self.behind(row, person)?;
+        let clear = seats(&barred);
         if clear.is_empty() {
             return Err(Refusal::SelfApproval);
         }
         let free = |seat: &Option<OperatorId>| {
             let seat = seat.as_ref().unwrap_or(person);
-            let takes = |vote: &Vote| vote.decision == Decision::Approve && vote.seat() == seat;
+            let takes =
+                |vote: &Vote| vote.decision == Decision::Approve && self.roll.is_same(vote.seat(), seat);
             !votes.iter().any(takes)
         };
         clear.into_iter().find(free).ok_or(Refusal::AlreadyRepresented)
     }
 
+    /// Who stands behind the call, and may not approve it; the person is none of them.
+    fn behind(&self, row: &Confirmation, person: &OperatorId) -> Result<Vec<OperatorId>, Refusal> {
+        if row.terms.self_approval {
+            return Ok(Vec::new());
+        }
+        let behind = [row.barred(), &self.insight.behind].concat();
+        let stated = row.asked.requester.as_deref();
+        if behind.iter().any(|other| self.roll.is_same(other, person))
+            || stated.is_some_and(|requester| self.insight.is_called(requester))
+        {
+            return Err(Refusal::SelfApproval);
+        }
+        if self.insight.requester_unsure {
+            return Err(Refusal::LookUpFailed);
+        }
+        Ok(behind)
+    }
+
     fn audit_refusal(&self, workspace: &mut Workspace, id: Option<&ConfirmationId>, reason: &str) {
         let actor = match &self.ballot {
             Ballot::Person(person) => Actor::Operator(person.0.clone()),
-            Ballot::Stranger(user) | Ballot::Foreigner(user) => Actor::Platform(user.clone()),
+            Ballot::Stranger(user) | Ballot::Foreigner(user) | Ballot::Kept(user, _) => {
+                Actor::Platform(user.clone())
+            }
         };
         let (org, channel, _) = self.target.of();
         let kind = channel.map_or("vote.refused", |_| "callback.refused");
@@ -579,6 +558,10 @@ impl Decide {
         let (_, _, Some(replay)) = self.target.of() else {
             return;
         };
+        // What a second try may answer otherwise is no answer.
+        if *ruling == Ruling::Refused(Refusal::LookUpFailed) {
+            return;
+        }
         let now = workspace.now();
         let lives = dossier.map_or(now, |dossier| dossier.confirmation.expires_at.max(now));
         let answer = match ruling {

@@ -8,6 +8,7 @@ use gatepost_channel::{Decision, MessageRef, UtcMillis};
 use serde::{Deserialize, Serialize};
 
 use self::edit::Edit;
+use self::roll::Roll;
 use crate::gate::grant::GrantScope;
 use crate::gate::{Digest, Terms, ToolName};
 use crate::ids::{
@@ -32,7 +33,11 @@ pub mod fixture;
 pub mod grant;
 #[cfg(test)]
 mod grant_tests;
+#[cfg(test)]
+mod identity_tests;
+pub mod insight;
 pub mod outcome;
+pub mod refusal;
 pub mod roll;
 pub mod settle;
 pub mod spoken;
@@ -334,6 +339,21 @@ pub struct VoteContent {
     /// The edit of the arguments on which it was cast; 0 is what was proposed.
     #[serde(skip_serializing_if = "is_zero")]
     pub edit: u32,
+    /// The account through which it came, which is asked about again when the permit is consumed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub account: Option<Account>,
+}
+
+/// An account of a platform.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Account {
+    /// The channel whose app knows it.
+    pub channel: ChannelName,
+    /// The platform's id.
+    pub id: String,
+    /// The name that its owner goes by, for people who read cards. Untrusted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
 }
 
 /// One person's answer. The first one stands, for the arguments on which it was cast.
@@ -356,6 +376,21 @@ pub struct Vote {
 }
 
 impl Vote {
+    /// The name to show for who voted. A name that only a platform tells is chosen by its owner, so the account stands beside it.
+    pub fn voter(&self, roll: &Roll) -> String {
+        match (&self.content.account, roll.voter(&self.person)) {
+            (_, Some(voter)) => voter.name.clone(),
+            (
+                Some(Account {
+                    id, name: Some(name), ..
+                }),
+                None,
+            ) => format!("{name} ({id})"),
+            (Some(account), None) => account.id.clone(),
+            (None, None) => self.person.0.clone(),
+        }
+    }
+
     /// Whose place it takes: of the votes of one place, one approves.
     pub fn seat(&self) -> &OperatorId {
         self.content.acting_for.as_ref().unwrap_or(&self.person)

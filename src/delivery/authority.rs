@@ -8,12 +8,12 @@ use crate::confirmation::roll::Roll;
 
 /// Who voted, and in whose place: "Mira for Dana".
 pub fn voice(vote: &Vote, roll: &Roll, words: &AuthorityWords) -> String {
-    let name = roll.name(&vote.person);
+    let name = vote.voter(roll);
     match &vote.content.acting_for {
-        None => name.to_owned(),
+        None => name,
         Some(absent) => words
             .acting_for
-            .replace("{name}", name)
+            .replace("{name}", &name)
             .replace("{absent}", roll.name(absent)),
     }
 }

@@ -150,7 +150,7 @@ struct LayoutWords {
 }
 
 /// The replies that every language must have.
-pub const REPLIES: [&str; 31] = [
+pub const REPLIES: [&str; 41] = [
     "settled_approve",
     "settled_reject",
     "counted_approve",
@@ -161,6 +161,16 @@ pub const REPLIES: [&str; 31] = [
     "unknown_chat",
     "foreign_tenant",
     "unknown_operator",
+    "account_deactivated",
+    "account_frozen",
+    "account_resigned",
+    "account_not_joined",
+    "account_guest",
+    "account_bot",
+    "account_foreign",
+    "account_unknown",
+    "look_up_failed",
+    "not_told_apart",
     "not_authorised",
     "self_approval",
     "outdated_card",

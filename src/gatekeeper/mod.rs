@@ -24,8 +24,10 @@ use crate::ids::{ConfirmationId, GrantId, Ids, OperatorId, Org, TokenName};
 use crate::storage::{Store, StoreError};
 
 pub mod ask;
+pub mod attend;
 pub mod council;
 pub mod edit;
+pub mod directory;
 pub mod journal;
 pub mod meter;
 pub mod people;
@@ -35,6 +37,7 @@ pub mod wait;
 pub use ask::{Answer, Question};
 pub use council::{Council, Via};
 pub use edit::{KnownShapes, Shapes, Unfit};
+pub use directory::Directories;
 pub use journal::Journal;
 pub use people::People;
 
@@ -113,6 +116,8 @@ pub struct Parts {
     pub roll: Arc<Roll>,
     /// Who is who.
     pub people: Arc<People>,
+    /// Who is who by what the platforms say.
+    pub directories: Directories,
     /// Where cards go.
     pub registry: Registry,
     /// How cards are made.
@@ -150,6 +155,11 @@ impl Gatekeeper {
     /// Who is who.
     pub fn people(&self) -> &People {
         &self.0.people
+    }
+
+    /// Who is who by what the platforms say.
+    pub fn directories(&self) -> &Directories {
+        &self.0.directories
     }
 
     /// Where cards go.
@@ -227,6 +237,12 @@ impl Gatekeeper {
             Some(Ok(revised)) => (Some(Ok(revised)), None),
             Some(Err(unfit)) => (Some(Err(unfit.why)), Some(unfit)),
         };
+        let dossier = if self.directories().is_in_use(org) {
+            self.store().read().dossier(id).await?
+        } else {
+            None
+        };
+        let (roll, insight) = self.roll_for(org, operator, dossier.as_ref()).await;
         let decide = Decide {
             target: Target::Request {
                 id: id.clone(),
@@ -239,7 +255,8 @@ impl Gatekeeper {
             edit,
             seen,
             surface,
-            roll: Arc::clone(&self.0.roll),
+            roll,
+            insight,
         };
         let decided = self.0.store.run(decide).await?;
         self.tell_vote(&decided);

@@ -299,6 +299,7 @@ impl Bench {
         let (one_time, once) = OneTime::new(dana, &*ids);
         let feed = crate::job::progress::Feed::new(&*ids);
         let gatekeeper = Gatekeeper::new(crate::gatekeeper::Parts {
+            directories: crate::gatekeeper::Directories::none(),
             store,
             policy: Arc::new(policy()),
             roll,

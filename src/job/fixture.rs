@@ -12,7 +12,7 @@ use crate::audit::{ChainHead, Event, Sealed};
 use crate::clock::{Clock, ManualClock};
 use crate::confirmation::consume::Consume;
 use crate::confirmation::create::{Create, Created, shown_args};
-use crate::confirmation::decide::{Ballot, Decide, Surface, Target};
+use crate::confirmation::decide::{Ballot, Decide, Insight, Surface, Target};
 use crate::confirmation::grant::Grant;
 use crate::confirmation::roll::{Roll, Voter};
 use crate::confirmation::{Asked, Confirmation, Dossier, Status};
@@ -454,6 +454,7 @@ impl World {
             seen: None,
             surface: Surface::Api,
             roll: roll(),
+            insight: Insight::default(),
         });
     }
 
@@ -512,6 +513,11 @@ impl Writer for World {
 impl Read for World {
     async fn dossier(&self, id: &ConfirmationId) -> Result<Option<Dossier>, StoreError> {
         Ok(self.rows().dossiers.get(id).cloned())
+    }
+
+    async fn dossier_of_button(&self, token: &[u8; 32]) -> Result<Option<Dossier>, StoreError> {
+        let has = |dossier: &&Dossier| dossier.deliveries.iter().any(|card| card.token_hash == *token);
+        Ok(self.rows().dossiers.values().find(has).cloned())
     }
 
     async fn confirmations(&self, filter: &ConfirmationFilter) -> Result<Page<Dossier>, ReadError> {

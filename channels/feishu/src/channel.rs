@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use gatepost_channel::{
-    AppKey, Card, Channel, Click, Connection, Failure, Finding, Health, HttpAnswer, Inbound, MessageRef,
-    Needs, Pace, PostKey, Posted, RawRequest, Refusal, Reply, UtcMillis, Verifier, Webhook,
+    AppKey, Card, Channel, Click, Connection, Directory, Failure, Finding, Health, HttpAnswer, Inbound,
+    MessageRef, Needs, Pace, PostKey, Posted, RawRequest, Refusal, Reply, UtcMillis, Verifier, Webhook,
 };
 use gatepost_channel::{Command, Whisper};
 
@@ -24,7 +24,7 @@ use crate::{callback, check, message, post};
 pub struct FeishuChannel {
     pub(crate) app: Arc<FeishuApp>,
     name: String,
-    chat_id: String,
+    pub(crate) chat_id: String,
     tenants: Vec<String>,
     inlet: Inlet,
 }
@@ -155,6 +155,10 @@ impl Channel for FeishuChannel {
             Inlet::Webhook(_) => None,
             Inlet::Connection(connection) => Some(Arc::clone(connection) as Arc<dyn Connection>),
         }
+    }
+
+    fn directory(&self) -> Option<&dyn Directory> {
+        Some(self)
     }
 }
 

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::card::Card;
 use crate::command::{Command, Whisper};
 use crate::connection::Connection;
+use crate::directory::Directory;
 use crate::exam::{Finding, Needs};
 use crate::failure::Failure;
 use crate::inbound::{Click, HttpAnswer};
@@ -157,6 +158,11 @@ pub trait Channel: Send + Sync {
 
     /// Answering a command apart from its request, for channels whose commands are not always answered there.
     fn whisper(&self) -> Option<&dyn Whisper> {
+        None
+    }
+
+    /// Who is who on the platform, for those that can be asked.
+    fn directory(&self) -> Option<&dyn Directory> {
         None
     }
 }

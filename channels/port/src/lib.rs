@@ -11,7 +11,8 @@
 //! 5. [`text`]: how untrusted text becomes [`Inert`].
 //! 6. [`failure`]: what can go wrong when a platform is called, in classes that say what to do next.
 //! 7. [`exam`]: the close look of `gatepost doctor`.
-//! 8. `contract` (feature `contract`, for tests): what is asked of every adapter, as checks; in words: `docs/CHANNEL-CONTRACT.md`.
+//! 8. [`directory`]: who somebody is on the platform, and who is in a group.
+//! 9. `contract` (feature `contract`, for tests): what is asked of every adapter, as checks; in words: `docs/CHANNEL-CONTRACT.md`.
 //!
 //! Authority is never decided here: an adapter says who clicked and on what, the core says whether it counts.
 
@@ -22,6 +23,7 @@ pub mod command;
 pub mod connection;
 #[cfg(feature = "contract")]
 pub mod contract;
+pub mod directory;
 pub mod exam;
 pub mod failure;
 pub mod inbound;
@@ -37,6 +39,7 @@ pub use channel::{
 };
 pub use command::{Answered, Command, Listener, Place, Whisper};
 pub use connection::{Answer, Connection, ConnectionState, ConnectionStatus, Intake, Means, Stop};
+pub use directory::{Bar, Directory, Group, Profile, Unfound};
 pub use exam::{Finding, FindingState, Needs};
 pub use failure::Failure;
 pub use inbound::{Click, Decision, HttpAnswer, Inbound, PlatformUser};

@@ -10,7 +10,6 @@
 //!
 //! [`CardMaker::show`]: crate::delivery::card::CardMaker::show
 
-use std::sync::Arc;
 use std::time::Duration;
 
 use gatepost_channel::{
@@ -26,10 +25,11 @@ use crate::delivery::card::utc;
 use crate::delivery::phrase::Phrases;
 use crate::delivery::registry::Listed;
 use crate::delivery::whisper::QueueWhisper;
-use crate::ids::{ConfirmationId, OperatorId};
-use crate::storage::{ReadError, ReplayKey};
+use crate::gatekeeper::attend::{About, Attended};
+use crate::ids::ConfirmationId;
+use crate::storage::{ReadError, ReplayKey, StoreError};
 
-use self::find::{Found, Waiting};
+use self::find::{Asker, Found, Waiting};
 use self::pace::Turn;
 use self::words::{Code, Name, Unread, Verb};
 
@@ -120,7 +120,8 @@ impl Intake {
         {
             return Ok(deaf);
         }
-        let (home, ballot) = match self.speaker(listed, command) {
+        let spoken = self.speaker(listed, command).await?;
+        let (home, attended) = match spoken {
             Ok(known) => known,
             Err(reason) => {
                 self.refuse_words(listed, Actor::Platform(who(command)), reason, None);
@@ -155,20 +156,26 @@ impl Intake {
         }
         self.note_click(home);
         let read = words::read(&command.words);
-        let person = match (&ballot, &read) {
+        let person = match (&attended.ballot, &read) {
             (Ballot::Person(person), _) => person,
             (_, Ok(Verb::Help)) => return self.tell(&heard, help(&heard)).await,
             (Ballot::Stranger(_), _) => return self.turn_away(&heard, "unknown_operator").await,
             (Ballot::Foreigner(_), _) => return self.turn_away(&heard, "foreign_tenant").await,
+            (Ballot::Kept(_, refusal), _) => return self.turn_away(&heard, refusal.as_str()).await,
+        };
+        let asker = Asker {
+            person,
+            roll: &attended.roll,
+            now,
         };
         let said = match read {
             Err(unread) => misread(&heard, unread),
             Ok(Verb::Help) => help(&heard),
             Ok(Verb::Pending { page }) => {
-                let waiting = find::waiting(&self.gatekeeper, &home.org, person, now).await?;
+                let waiting = find::waiting(&self.gatekeeper, &home.org, asker).await?;
                 self.list(&heard, &waiting, page)
             }
-            Ok(Verb::Show { name }) => self.show(&heard, person, &name).await?,
+            Ok(Verb::Show { name }) => self.show(&heard, asker, &name).await?,
             Ok(Verb::Decide {
                 decision,
                 name,
@@ -181,7 +188,7 @@ impl Intake {
                     code,
                     reason,
                 };
-                self.answer_by_words(&heard, person, &ballot, answer).await?
+                self.answer_by_words(&heard, asker, answer).await?
             }
         };
         self.tell(&heard, said).await
@@ -219,37 +226,42 @@ impl Intake {
     /// The channel that stands for the chat, and who spoke. In a group only a configured chat counts. Where the platform shows words and
     /// answer to the person alone, any chat does: every channel of the app, all of one organisation, vouches for the person, as long as
     /// none knows somebody else by the same identity.
-    fn speaker<'a>(
+    async fn speaker<'a>(
         &'a self,
         listed: &'a Listed,
         command: &Command,
-    ) -> Result<(&'a Listed, Ballot), &'static str> {
+    ) -> Result<Result<(&'a Listed, Attended), &'static str>, StoreError> {
+        let attend = async |home| {
+            let user = &command.user;
+            self.gatekeeper.attend(home, user, About::Nothing).await
+        };
         let app = listed.channel.app();
         if command.app.as_ref().is_some_and(|claimed| *claimed != app.id) {
-            return Err("other_app");
+            return Ok(Err("other_app"));
         }
         let registry = self.gatekeeper.registry();
         if let Some(home) = registry.of_click(&app, &listed.org, command.place.chat()) {
-            return Ok((home, self.ballot(home, &command.user)));
+            return Ok(Ok((home, attend(home).await?)));
         }
         if matches!(command.place, Place::Group { .. }) {
-            return Err("unknown_chat");
+            return Ok(Err("unknown_chat"));
         }
         let others = registry.all().filter(|other| other.name != listed.name);
         let siblings = others.filter(|other| other.org == listed.org && other.channel.app() == app);
-        let mut best = (listed, self.ballot(listed, &command.user));
+        let mut best = (listed, attend(listed).await?);
         for home in siblings {
-            let ballot = self.ballot(home, &command.user);
-            if let (Ballot::Person(known), Ballot::Person(other)) = (&best.1, &ballot)
-                && known != other
+            let other = attend(home).await?;
+            if let (Ballot::Person(known), Ballot::Person(person)) = (&best.1.ballot, &other.ballot)
+                && known != person
             {
-                return Ok((listed, Ballot::Stranger(who(command))));
+                best.1.ballot = Ballot::Stranger(who(command));
+                return Ok(Ok((listed, best.1)));
             }
-            if standing(&ballot) > standing(&best.1) {
-                best = (home, ballot);
+            if standing(&other.ballot) > standing(&best.1.ballot) {
+                best = (home, other);
             }
         }
-        Ok(best)
+        Ok(Ok(best))
     }
 
     /// Tells the person, in the answer to their request or apart from it.
@@ -366,16 +378,16 @@ impl Intake {
         Said::new(ReplyTone::Warning, lines.join("\n"))
     }
 
-    async fn show(&self, heard: &Heard<'_>, person: &OperatorId, name: &Name) -> Result<Said, ReadError> {
-        let (home, now) = (heard.home, self.clock.now());
-        let dossier = match find::named(&self.gatekeeper, &home.org, (person, now), name).await? {
+    async fn show(&self, heard: &Heard<'_>, asker: Asker<'_>, name: &Name) -> Result<Said, ReadError> {
+        let home = heard.home;
+        let dossier = match find::named(&self.gatekeeper, &home.org, asker, name).await? {
             Found::Nothing => return Ok(heard.reply("not_found", ReplyTone::Error)),
             Found::Several(found) => return Ok(self.several(heard, &found)),
             Found::One(dossier) => dossier,
         };
         let row = &dossier.confirmation;
-        let actor = Actor::Operator(person.0.clone());
-        if !find::may_decide(&self.gatekeeper, person, &dossier, now) {
+        let actor = Actor::Operator(asker.person.0.clone());
+        if !find::may_decide(asker, &dossier) {
             self.refuse_words(home, actor, Refusal::NotAuthorised.as_str(), Some(&row.id));
             return Ok(heard.reply("not_authorised", ReplyTone::Error));
         }
@@ -404,12 +416,11 @@ impl Intake {
     async fn answer_by_words(
         &self,
         heard: &Heard<'_>,
-        person: &OperatorId,
-        ballot: &Ballot,
+        asker: Asker<'_>,
         wanted: Wanted,
     ) -> Result<Said, ReadError> {
-        let (home, now) = (heard.home, self.clock.now());
-        let dossier = match find::named(&self.gatekeeper, &home.org, (person, now), &wanted.name).await? {
+        let home = heard.home;
+        let dossier = match find::named(&self.gatekeeper, &home.org, asker, &wanted.name).await? {
             Found::Nothing => return Ok(heard.reply("not_found", ReplyTone::Error)),
             Found::Several(found) => return Ok(self.several(heard, &found)),
             Found::One(dossier) => dossier,
@@ -420,6 +431,12 @@ impl Intake {
             return Ok(heard.warn(&words));
         }
         let by_code = wanted.code.is_some() || matches!(wanted.name, Name::Code(_));
+        let (gatekeeper, user) = (&self.gatekeeper, &heard.command.user);
+        let Attended {
+            ballot,
+            roll,
+            insight,
+        } = gatekeeper.attend(home, user, About::Request(&dossier)).await?;
         let decide = Decide {
             target: Target::Command(Spoken {
                 id: dossier.confirmation.id.clone(),
@@ -429,7 +446,7 @@ impl Intake {
                 sure: wanted.code.is_some(),
                 replay: heard.replay(),
             }),
-            ballot: ballot.clone(),
+            ballot,
             decision: wanted.decision,
             reason: self.gatekeeper.text(wanted.reason.as_deref()),
             grant: None,
@@ -437,7 +454,8 @@ impl Intake {
             // Its code names the call as it stands; an id names whatever stands.
             seen: by_code.then(|| dossier.confirmation.call().edit),
             surface: Surface::Command,
-            roll: Arc::clone(self.gatekeeper.roll()),
+            roll,
+            insight,
         };
         let decided = self.gatekeeper.store().run(decide).await?;
         self.gatekeeper.tell_vote(&decided);
@@ -501,7 +519,7 @@ const fn standing(ballot: &Ballot) -> u8 {
     match ballot {
         Ballot::Person(_) => 2,
         Ballot::Stranger(_) => 1,
-        Ballot::Foreigner(_) => 0,
+        Ballot::Foreigner(_) | Ballot::Kept(..) => 0,
     }
 }
 

@@ -6,6 +6,7 @@ use super::{Config, Loaded, Problem, ProblemKind, Problems};
 
 mod duty;
 mod example;
+mod group;
 mod hostile;
 mod key;
 mod refused;

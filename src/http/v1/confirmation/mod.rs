@@ -201,6 +201,7 @@ fn vote(vote: Vote) -> VoteView {
                 grant,
                 acting_for,
                 edit,
+                account: _,
             },
     } = vote;
     VoteView {
