@@ -26,8 +26,8 @@ use crate::storage::{Store, StoreError};
 pub mod ask;
 pub mod attend;
 pub mod council;
-pub mod edit;
 pub mod directory;
+pub mod edit;
 pub mod journal;
 pub mod meter;
 pub mod people;
@@ -36,8 +36,8 @@ pub mod wait;
 
 pub use ask::{Answer, Question};
 pub use council::{Council, Via};
-pub use edit::{KnownShapes, Shapes, Unfit};
 pub use directory::Directories;
+pub use edit::{KnownShapes, Shapes, Unfit};
 pub use journal::Journal;
 pub use people::People;
 

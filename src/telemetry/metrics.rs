@@ -108,6 +108,10 @@ fn describe() {
         "Clicks that could not be stored in time"
     );
     describe_counter!("gatepost_clicks_total", "Authentic clicks by ruling");
+    describe_counter!(
+        "gatepost_commands_total",
+        "Authentic words to the bot by what was said to them"
+    );
     describe_counter!("gatepost_audit_dropped_total", "Audit events that were lost");
     describe_counter!(
         "gatepost_conditions_unevaluated_total",
