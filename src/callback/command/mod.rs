@@ -22,7 +22,6 @@ use super::{DECIDE_WITHIN, Intake, reply};
 use crate::audit::{Actor, Draft};
 use crate::confirmation::Dossier;
 use crate::confirmation::decide::{Ballot, Decide, Decided, Refusal, Ruling, Spoken, Surface, Target};
-use crate::delivery::card::utc;
 use crate::delivery::phrase::Phrases;
 use crate::delivery::registry::Listed;
 use crate::delivery::whisper::QueueWhisper;
@@ -191,7 +190,7 @@ impl Intake {
         Heard {
             home,
             command,
-            phrases: self.gatekeeper.maker().phrases(home.language),
+            phrases: self.gatekeeper.maker().phrases(home.voice.language),
         }
     }
 
@@ -350,7 +349,7 @@ impl Intake {
             tool.head(TOOL, |piece| piece.chars().count()),
             token.head(TOOL, |piece| piece.chars().count()),
             heard.phrases.command.decide_before,
-            utc(row.expires_at),
+            heard.home.voice.zone.show(row.expires_at),
             row.id,
         )
     }
@@ -396,8 +395,10 @@ impl Intake {
 
     fn shown(&self, heard: &Heard<'_>, dossier: &Dossier) -> crate::delivery::card::Shown {
         let (maker, channel) = (self.gatekeeper.maker(), &heard.home.channel);
-        let (language, called) = (heard.home.language, &heard.command.called);
-        maker.show(dossier, language, called, |card| channel.shows_all(card))
+        let (voice, called) = (&heard.home.voice, &heard.command.called);
+        maker.show(dossier, (voice, self.clock.now()), called, |card| {
+            channel.shows_all(card)
+        })
     }
 
     /// Answers a request, by the one function behind every surface.
