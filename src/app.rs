@@ -188,6 +188,7 @@ impl Server {
             tokens: Tokens::of_config(&config.tokens, gatekeeper.people()),
             names: Names::new(&addresses, config.server.public_url.as_ref()),
             public_url: config.server.public_url.clone(),
+            zone: config.server.time_zone.clone(),
             desk: agents
                 .desk()
                 .map(|desk| Arc::new(desk.clone()) as Arc<dyn http::v1::job::Desk>),

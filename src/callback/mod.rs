@@ -244,7 +244,7 @@ impl Intake {
                 text: self
                     .gatekeeper
                     .maker()
-                    .phrases(home.language)
+                    .phrases(home.voice.language)
                     .reply(said.key)
                     .to_owned(),
             };
@@ -263,12 +263,14 @@ impl Intake {
             let delivery = dossier
                 .deliveries
                 .iter()
-                .find(|delivery| delivery.channel == home.name)?;
-            Some(maker.card(dossier, delivery, home.language))
+                .find(|delivery| delivery.channel == home.name)
+                // Where the platform refused the content of the card, it would refuse it with the answer as well.
+                .filter(|delivery| delivery.standing.iter().all(|message| !message.minimal))?;
+            Some(maker.card(dossier, delivery, &home.voice, self.clock.now()))
         });
         Reply {
             tone,
-            text: Inert::new(maker.phrases(home.language).reply(key)),
+            text: Inert::new(maker.phrases(home.voice.language).reply(key)),
             card,
         }
     }

@@ -19,7 +19,9 @@ pub use super::refusal::Refusal;
 use super::roll::Roll;
 use super::settle::refresh_cards;
 pub use super::spoken::Spoken;
-use super::{Confirmation, DeliveryState, Dossier, Standing, Status, Vote, VoteContent, expire, stage};
+use super::{
+    Confirmation, Delivery, DeliveryState, Dossier, Standing, Status, Vote, VoteContent, expire, stage,
+};
 use crate::gate::decision::says_something;
 use crate::gate::grant::GrantScope;
 
@@ -289,6 +291,7 @@ impl Decide {
             let standing = Standing {
                 at: clicked.at.clone(),
                 edition: 0,
+                minimal: false,
             };
             workspace.change_delivery(&card, |delivery| {
                 delivery.standing.push(standing);
@@ -435,7 +438,7 @@ impl Decide {
         if self.decision == Decision::Approve
             && card
                 .and_then(|card| workspace.delivery(card))
-                .is_some_and(|card| !card.approvable)
+                .is_some_and(|card| !card.approvable || self.on_minimal(card))
         {
             return Err(Refusal::PartialView);
         }
@@ -534,6 +537,15 @@ impl Decide {
             return Err(Refusal::LookUpFailed);
         }
         Ok(behind)
+    }
+
+    /// Whether the message that was pressed shows ids only, since the platform refused the rest.
+    fn on_minimal(&self, card: &Delivery) -> bool {
+        let Target::Card(clicked) = &self.target else {
+            return false;
+        };
+        let mut standing = card.standing.iter();
+        standing.any(|message| message.at == clicked.at && message.minimal)
     }
 
     fn audit_refusal(&self, workspace: &mut Workspace, id: Option<&ConfirmationId>, reason: &str) {

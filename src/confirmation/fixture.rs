@@ -47,6 +47,7 @@ pub fn terms(quorum: u32) -> Terms {
         timeout_ms: TIMEOUT,
         permit_ttl_ms: 3_600_000,
         partial_view: PartialView::Reject,
+        risk: None,
         redact: vec![],
         decision: DecisionTerms::default(),
     }
@@ -145,7 +146,11 @@ impl World {
                 chat: card.channel.0.clone(),
                 message: format!("m-{}", card.id),
             };
-            card.standing.push(Standing { at, edition: 1 });
+            card.standing.push(Standing {
+                at,
+                edition: 1,
+                minimal: false,
+            });
         }
         id
     }

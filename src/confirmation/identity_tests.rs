@@ -44,6 +44,7 @@ fn consume(world: &World, id: &ConfirmationId, roll: &Roll) -> Consume {
         id: id.clone(),
         token: TokenName::from("agent"),
         digest: world.row(id).confirmation.asked.digest,
+        judged: world.row(id).confirmation.call().digest,
         permit: PermitId::fresh(&world.ids),
         roll: Arc::new(roll.clone()),
         denied_by: None,

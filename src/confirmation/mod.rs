@@ -446,6 +446,9 @@ pub struct Standing {
     pub at: MessageRef,
     /// Which edition it shows; 0 when that is not known.
     pub edition: u32,
+    /// The platform refused the content there: it shows ids and our own words only, so that nothing is approved on it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub minimal: bool,
 }
 
 /// One card on one channel for one request.

@@ -96,6 +96,7 @@ pub(crate) fn terms() -> Terms {
         timeout_ms: 120_000,
         permit_ttl_ms: 3_600_000,
         partial_view: PartialView::default(),
+        risk: None,
         redact: Vec::new(),
         decision: DecisionTerms::default(),
     }

@@ -18,6 +18,7 @@ pub mod client;
 pub mod config;
 pub mod connection;
 
+mod arguments;
 mod callback;
 mod card;
 mod check;

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use gatepost_channel::{
-    AppKey, Card, Channel, Click, Connection, Directory, Failure, Finding, Health, HttpAnswer, Inbound,
-    Means, MessageRef, Needs, Pace, PostKey, Posted, PrivateNotice, RawRequest, Refusal, Reply, UtcMillis,
-    Verifier, Webhook,
+    AppKey, Card, CardForm, Channel, Click, Connection, Directory, Failure, Finding, Health, HttpAnswer,
+    Inbound, Means, MessageRef, Needs, Pace, PostKey, Posted, PrivateNotice, RawRequest, Refusal, Reply,
+    UtcMillis, Verifier, Webhook,
 };
 use gatepost_channel::{Command, Whisper};
 use sha2::{Digest, Sha256};
@@ -145,7 +145,7 @@ impl Channel for SlackChannel {
         post::post(&self.app.api, &self.chat, card, key).await
     }
 
-    async fn edit(&self, at: &MessageRef, card: &Card) -> Result<(), Failure> {
+    async fn edit(&self, at: &MessageRef, card: &Card) -> Result<CardForm, Failure> {
         post::edit(&self.app.api, at, card).await
     }
 

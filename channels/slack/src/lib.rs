@@ -13,6 +13,7 @@
 //! Untrusted text is written only into `plain_text` objects with `emoji: false` and into preformatted rich text, where Slack
 //! reads no markup, mention or link. Facts are from Slack's method reference and request-signing guide.
 
+mod arguments;
 mod blocks;
 mod callback;
 mod card;

@@ -51,8 +51,10 @@ impl Intake {
 
     fn shown(&self, heard: &Heard<'_>, dossier: &Dossier) -> Shown {
         let (maker, channel) = (self.gatekeeper.maker(), &heard.home.channel);
-        let (language, called) = (heard.home.language, &heard.command.called);
-        maker.show(dossier, language, called, |card| channel.shows_all(card))
+        let (voice, called) = (&heard.home.voice, &heard.command.called);
+        maker.show(dossier, (voice, self.clock.now()), called, |card| {
+            channel.shows_all(card)
+        })
     }
 
     /// Answers a request, by the one function behind every surface.

@@ -6,7 +6,6 @@ use super::find::{self, Waiting};
 use super::{Heard, Said};
 use crate::callback::Intake;
 use crate::confirmation::Dossier;
-use crate::delivery::card::utc;
 
 /// Requests on one page of what waits.
 const PER_PAGE: usize = 10;
@@ -52,7 +51,7 @@ impl Intake {
             tool.head(NAME, |piece| piece.chars().count()),
             token.head(NAME, |piece| piece.chars().count()),
             heard.phrases.command.decide_before,
-            utc(row.expires_at),
+            heard.home.voice.zone.show(row.expires_at),
             row.id,
         )
     }

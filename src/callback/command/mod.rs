@@ -172,7 +172,7 @@ impl Intake {
         Heard {
             home,
             command,
-            phrases: self.gatekeeper.maker().phrases(home.language),
+            phrases: self.gatekeeper.maker().phrases(home.voice.language),
         }
     }
 

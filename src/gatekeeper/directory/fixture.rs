@@ -6,13 +6,13 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use gatepost_channel::{
-    AppKey, Card, Channel, Directory, Failure, Group, Health, MessageRef, Pace, PostKey, Posted, Profile,
-    Unfound, UtcMillis,
+    AppKey, Card, CardForm, Channel, Directory, Failure, Group, Health, MessageRef, Pace, PostKey, Posted,
+    Profile, Unfound, UtcMillis,
 };
 
 use super::{Directories, GroupRoles};
 use crate::clock::{Clock, ManualClock};
-use crate::delivery::phrase::Language;
+use crate::delivery::card::Voice;
 use crate::delivery::registry::{Listed, Registry};
 use crate::gatekeeper::People;
 use crate::gatekeeper::people::{Identity, Person};
@@ -158,7 +158,7 @@ impl Channel for Fake {
         unreachable!("people are looked up, nothing is posted")
     }
 
-    async fn edit(&self, _: &MessageRef, _: &Card) -> Result<(), Failure> {
+    async fn edit(&self, _: &MessageRef, _: &Card) -> Result<CardForm, Failure> {
         unreachable!("people are looked up, nothing is edited")
     }
 
@@ -197,7 +197,7 @@ pub(super) fn world(platforms: &[&Arc<Fake>], operators: &[Entry], groups: &[(&s
     let listed = platforms.iter().map(|fake| Listed {
         name: ChannelName(fake.kind.to_owned()),
         org: Org::from(ORG),
-        language: Language::En,
+        voice: Voice::default(),
         channel: Arc::clone(*fake) as Arc<dyn Channel>,
     });
     let registry = Registry::new(listed);

@@ -218,6 +218,7 @@ impl Ask {
                 timeout_ms: i64::try_from(self.timeout.as_millis()).expect("short"),
                 permit_ttl_ms: 3_600_000,
                 partial_view: PartialView::Reject,
+                risk: None,
                 redact: Vec::new(),
                 decision: DecisionTerms::default(),
             },
