@@ -225,6 +225,10 @@ impl CardMaker {
                     RequireReason::Both => Some(words.reason_to_answer.as_str()),
                 };
                 facts.add(&words.reason_needed, needed);
+                facts.add(
+                    &words.edits,
+                    row.takes_edits().then_some(words.edits_where.as_str()),
+                );
             }
             Status::Approved => {
                 let by = match &row.progress.basis {

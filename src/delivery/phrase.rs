@@ -76,6 +76,8 @@ pub struct FactWords {
     pub reason: String,
     pub expires: String,
     pub edited_by: String,
+    pub edits: String,
+    pub edits_where: String,
     pub approvals: String,
     pub approvals_value: String,
     pub stage: String,
