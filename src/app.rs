@@ -129,8 +129,7 @@ impl Server {
             .filter_map(|listener| listener.local_addr().ok())
             .collect();
         let key = server_key(&config.server.key, &*ids)?;
-        let http_client =
-            channels::http_client().map_err(|error| StartError::Http(error.without_url().to_string()))?;
+        let http_client = http_client()?;
         let registry = channels::build(&config.channels, &http_client, &clock)?;
         let roll = Arc::new(people::roll(config));
         let words = Arc::new(Phrasebook::load()?);
@@ -146,9 +145,8 @@ impl Server {
         let outside = hook::Outside::new(&journal, meter, &ids, &clock, &tasks);
         let hooks = Arc::new(hook::build(&[&config.hooks], &outside)?);
         observers::starting(&hooks, &registry);
-        let directories = people::directories(config, &registry, &people, &clock, &tasks);
         let gatekeeper = Gatekeeper::new(gatekeeper::Parts {
-            directories,
+            directories: people::directories(config, &registry, &people, &clock, &tasks),
             store: store.clone(),
             policy: Arc::clone(&loaded.policy),
             roll,
@@ -242,6 +240,11 @@ impl Server {
         }
         ended
     }
+}
+
+/// The client of everything that goes out.
+fn http_client() -> Result<reqwest::Client, StartError> {
+    channels::http_client().map_err(|error| StartError::Http(error.without_url().to_string()))
 }
 
 /// How people reach the console, if the configuration says so; without the last slash.

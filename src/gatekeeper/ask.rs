@@ -100,19 +100,7 @@ impl Gatekeeper {
                 })
             }
             (Effect::Confirm, Some(terms)) => {
-                let asked = Asked {
-                    token: caller.token.clone(),
-                    tool: question.tool.clone(),
-                    args: question.args.canonical().to_owned(),
-                    digest,
-                    agent_id: question.agent_id.clone(),
-                    session_id: question.session_id.clone(),
-                    tool_call_id: question.tool_call_id.clone(),
-                    requester: question.requester.clone(),
-                    metadata: question.metadata.as_ref().map(Json::canonical),
-                    persons,
-                    job: question.job.clone(),
-                };
+                let asked = asked(caller, &question, digest, persons);
                 let ids = &**self.ids();
                 let id = ConfirmationId::fresh(ids);
                 let reason = Some(judgement.reason.clone());
@@ -138,13 +126,11 @@ impl Gatekeeper {
                 }
                 let hidden = (!judgement.redact.is_empty()).then(|| redacted(&question, &judgement));
                 let shown_args = shown_args(&asked.args, hidden.as_deref(), ids);
+                let tool = question.tool.as_str();
                 let grantors = if asks_a_person(&question) {
                     None
                 } else {
-                    Some(
-                        self.roll_of_grants(&caller.org, &caller.token, question.tool.as_str())
-                            .await?,
-                    )
+                    Some(self.roll_of_grants(&caller.org, &caller.token, tool).await?)
                 };
                 let create = Create {
                     id,
@@ -298,6 +284,23 @@ impl Gatekeeper {
         }
         draft.job.clone_from(&question.job);
         draft
+    }
+}
+
+/// The call as it is stored.
+fn asked(caller: &Caller, question: &Question, digest: Digest, persons: Vec<OperatorId>) -> Asked {
+    Asked {
+        token: caller.token.clone(),
+        tool: question.tool.clone(),
+        args: question.args.canonical().to_owned(),
+        digest,
+        agent_id: question.agent_id.clone(),
+        session_id: question.session_id.clone(),
+        tool_call_id: question.tool_call_id.clone(),
+        requester: question.requester.clone(),
+        metadata: question.metadata.as_ref().map(Json::canonical),
+        persons,
+        job: question.job.clone(),
     }
 }
 

@@ -37,8 +37,10 @@ pub struct People {
 impl People {
     /// The map over these persons.
     pub fn new(people: impl IntoIterator<Item = Person>) -> Self {
-        let mut map = Self::default();
-        map.persons = people.into_iter().collect();
+        let mut map = Self {
+            persons: people.into_iter().collect(),
+            ..Self::default()
+        };
         for person in &map.persons {
             for org in &person.orgs {
                 let names = [&person.id.0].into_iter().chain(&person.email);
