@@ -175,7 +175,7 @@ impl Server {
             tasks.spawn(crate::telemetry::metrics::upkeep(handle, tasks.clone()));
         }
 
-        let intake = Intake::new(gatekeeper.clone(), Arc::clone(&clock));
+        let intake = Intake::new(gatekeeper.clone(), Arc::clone(&clock), tasks.clone());
         connect(&gatekeeper, &intake, &tasks);
         let (doors, crowd) = room(config.server.max_connections, config.server.max_waits_per_token);
         let api = Api::new(http::Parts {

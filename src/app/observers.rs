@@ -72,6 +72,7 @@ impl Onlooker for Sending {
                     failed("edit", Some(failure));
                 }
             }
+            Sent::Page { .. } => went("view"),
             Sent::Told => went("notice"),
             Sent::TellFailed(failure) => failed("notice", Some(failure)),
         }

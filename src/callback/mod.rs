@@ -8,12 +8,13 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use gatepost_channel::{
-    Answer, Click, Decision, HttpAnswer, Inert, MessageRef, Opened, RawRequest, Refusal, Reply, ReplyTone,
-    UtcMillis, Verified,
+    Answer, Click, Decision, HttpAnswer, Inert, MessageRef, Opened, PlatformUser, RawRequest, Refusal, Reply,
+    ReplyTone, UtcMillis, Vantage, Verified,
 };
 use tracing::{debug, info, warn};
 
 use crate::clock::Clock;
+use crate::confirmation::Status;
 use crate::confirmation::decide::{Clicked, Decide, Decided, Surface, Target};
 use crate::delivery::button::token_hash;
 use crate::delivery::notice::QueueNotice;
@@ -21,9 +22,11 @@ use crate::delivery::registry::Listed;
 use crate::gatekeeper::Gatekeeper;
 use crate::gatekeeper::attend::{About, Attended};
 use crate::ids::{ChannelName, OutboxId};
+use crate::lifecycle::Tasks;
 use crate::storage::{ReplayKey, StoreError};
 
 mod command;
+mod form;
 pub mod reply;
 pub mod socket;
 
@@ -37,16 +40,18 @@ pub struct Intake {
     clock: Arc<dyn Clock>,
     last_click: Arc<Mutex<BTreeMap<ChannelName, UtcMillis>>>,
     words_pace: Arc<command::pace::Pace>,
+    tasks: Tasks,
 }
 
 impl Intake {
-    /// An intake for all channels.
-    pub fn new(gatekeeper: Gatekeeper, clock: Arc<dyn Clock>) -> Self {
+    /// An intake for all channels. What opens for a person is opened in one of `tasks`, beside the answer to the press.
+    pub fn new(gatekeeper: Gatekeeper, clock: Arc<dyn Clock>, tasks: Tasks) -> Self {
         Self {
             gatekeeper,
             clock,
             last_click: Arc::default(),
             words_pace: Arc::default(),
+            tasks,
         }
     }
 
@@ -85,7 +90,8 @@ impl Intake {
                 }
                 Opened::Click(click) => {
                     let answer = self.rule(listed, click.get()).await;
-                    if !answer.stored && listed.channel.private_notice().is_some() {
+                    let on_a_card = click.get().vantage == Vantage::Card;
+                    if !answer.stored && on_a_card && listed.channel.private_notice().is_some() {
                         // This platform shows a failed answer to the person, who then presses again.
                         return status(503);
                     }
@@ -98,6 +104,10 @@ impl Intake {
                         return status(503);
                     }
                     webhook.answer_command(command.get(), &answer.reply)
+                }
+                Opened::Ask(ask) => {
+                    let answer = self.open_for(listed, ask.get()).await;
+                    webhook.answer_ask(ask.get(), &answer.reply)
                 }
             },
         }
@@ -135,30 +145,11 @@ impl Intake {
             app: app.clone(),
             key: click.replay_key.clone(),
         };
-        let home = if click.app.as_ref().is_some_and(|claimed| *claimed != app.id) {
-            Err("other_app")
-        } else {
-            self.gatekeeper
-                .registry()
-                .of_click(&app, &listed.org, &click.chat)
-                .ok_or("unknown_chat")
-        };
-        let home = match home {
+        let home = self.home(listed, click.app.as_ref(), &click.chat);
+        // What was opened for one person may stand in a chat of their own; what it carries then names the channel.
+        let home = match home.or_else(|reason| self.home_of_seen(listed, click).ok_or(reason)) {
             Ok(home) => home,
-            Err(reason) => {
-                let draft = crate::audit::Draft::new(
-                    &listed.org,
-                    "callback.refused",
-                    crate::audit::Actor::Platform(who(click)),
-                );
-                self.gatekeeper
-                    .journal()
-                    .write(draft.on(listed.name.as_str()).with("reason", reason));
-                return Answer {
-                    reply: self.say(listed, "unknown_chat", ReplyTone::Error, None),
-                    stored: true,
-                };
-            }
+            Err(reason) => return self.nowhere(listed, &click.user, reason),
         };
         self.note_click(home);
         let deciding = async {
@@ -177,10 +168,43 @@ impl Intake {
                 warn!(channel = %home.name, error = ?failed.err().map(|_| "too slow"), "a click could not be stored in time");
                 metrics::counter!("gatepost_callbacks_unstored_total").increment(1);
                 Answer {
-                    reply: self.say(home, "try_again", ReplyTone::Warning, None),
+                    reply: self.say(home, "try_again", ReplyTone::Warning, true, None),
                     stored: false,
                 }
             }
+        }
+    }
+
+    /// The channel of a press: of the app that vouches for it, in its organisation, by its chat. `Err` says why there is none.
+    fn home<'a>(
+        &'a self,
+        listed: &Listed,
+        claimed: Option<&String>,
+        chat: &str,
+    ) -> Result<&'a Listed, &'static str> {
+        let app = listed.channel.app();
+        if claimed.is_some_and(|claimed| *claimed != app.id) {
+            return Err("other_app");
+        }
+        self.gatekeeper
+            .registry()
+            .of_click(&app, &listed.org, chat)
+            .ok_or("unknown_chat")
+    }
+
+    /// A press in a chat that is none of ours, or of another app's.
+    fn nowhere(&self, listed: &Listed, user: &PlatformUser, reason: &'static str) -> Answer {
+        let draft = crate::audit::Draft::new(
+            &listed.org,
+            "callback.refused",
+            crate::audit::Actor::Platform(who(user)),
+        );
+        self.gatekeeper
+            .journal()
+            .write(draft.on(listed.name.as_str()).with("reason", reason));
+        Answer {
+            reply: self.say(listed, "unknown_chat", ReplyTone::Error, true, None),
+            stored: true,
         }
     }
 
@@ -210,6 +234,8 @@ impl Intake {
                 token,
                 revision: click.button.map_or(0, |button| button.revision),
                 replay,
+                asks_back: home.channel.dialogs().is_some() && click.opener.is_some(),
+                alone: click.vantage != Vantage::Card,
             }),
             ballot,
             decision: click.decision,
@@ -217,7 +243,11 @@ impl Intake {
             grant: self.gatekeeper.wish(click.grant.as_deref()),
             edit: None,
             seen: None,
-            surface: Surface::Card,
+            surface: if self.has_seen(home, click) {
+                Surface::FullView
+            } else {
+                Surface::Card
+            },
             roll,
             insight,
         })
@@ -227,8 +257,11 @@ impl Intake {
         let said = reply::of(&decided, click.decision);
         info!(channel = %home.name, request = decided.dossier.as_ref().map(|d| d.confirmation.id.as_str()), ruling = said.key, "a click was decided");
         metrics::counter!("gatepost_clicks_total", "ruling" => said.key).increment(1);
+        let asked_back = self.ask_back(home, click, &decided);
+        // A dialogue says itself why it stays open.
+        let told_there = click.vantage != Vantage::Card && said.refused;
         if let (true, Some(_), Some(user)) = (
-            said.tell && !said.replayed,
+            said.tell && !said.replayed && !asked_back && !told_there,
             home.channel.private_notice(),
             click.user.ids.first(),
         ) {
@@ -252,10 +285,23 @@ impl Intake {
                 warn!(%error, channel = %home.name, "a private notice could not be queued");
             }
         }
-        self.say(home, said.key, said.tone, Some(&decided))
+        // What is shown to one person is brought up to date where it stands; the group's card is no answer to it until that is over.
+        let settled = decided
+            .dossier
+            .as_ref()
+            .is_some_and(|dossier| dossier.confirmation.state.status() != Status::Pending);
+        let shown = Some(&decided).filter(|_| click.vantage == Vantage::Card || settled);
+        self.say(home, said.key, said.tone, said.refused, shown)
     }
 
-    fn say(&self, home: &Listed, key: &str, tone: ReplyTone, decided: Option<&Decided>) -> Reply {
+    fn say(
+        &self,
+        home: &Listed,
+        key: &str,
+        tone: ReplyTone,
+        refused: bool,
+        decided: Option<&Decided>,
+    ) -> Reply {
         let maker = self.gatekeeper.maker();
         let card = decided.filter(|_| home.channel.takes_card()).and_then(|decided| {
             let dossier = decided.dossier.as_ref()?;
@@ -271,14 +317,15 @@ impl Intake {
         Reply {
             tone,
             text: Inert::new(maker.phrases(home.voice.language).reply(key)),
+            refused,
             card,
         }
     }
 }
 
 /// The clicker for the log and the audit: platform ids are no secret and no text of theirs.
-fn who(click: &Click) -> String {
-    click.user.ids.first().cloned().unwrap_or_default()
+fn who(user: &PlatformUser) -> String {
+    user.ids.first().cloned().unwrap_or_default()
 }
 
 const fn status(status: u16) -> HttpAnswer {

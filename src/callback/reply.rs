@@ -17,6 +17,8 @@ pub struct Said {
     pub tell: bool,
     /// An exact repeat: the notice went out the first time.
     pub replayed: bool,
+    /// Nothing was changed.
+    pub refused: bool,
 }
 
 /// The answer to a decision. A replay gets the words of the first time.
@@ -31,7 +33,7 @@ pub fn of(decided: &Decided, decision: Decision) -> Said {
                 "settled" => said(super::counted(decision, true), success(decision), false),
                 "counted" => said(super::counted(decision, false), ReplyTone::Success, true),
                 word => all().find(|refusal| refusal.as_str() == word).map_or_else(
-                    || said("not_found", ReplyTone::Error, true),
+                    || refused(Refusal::NotFound, dossier),
                     |refusal| refused(refusal, dossier),
                 ),
             };
@@ -75,7 +77,8 @@ fn all() -> impl Iterator<Item = Refusal> {
         .chain(barred)
 }
 
-fn refused(refusal: Refusal, dossier: Option<&Dossier>) -> Said {
+/// The answer to a refusal.
+pub fn refused(refusal: Refusal, dossier: Option<&Dossier>) -> Said {
     let (key, tone) = match refusal {
         Refusal::NotFound => ("not_found", ReplyTone::Error),
         Refusal::UnknownCard => ("unknown_card", ReplyTone::Error),
@@ -109,7 +112,10 @@ fn refused(refusal: Refusal, dossier: Option<&Dossier>) -> Said {
             _ => ("already_undeliverable", ReplyTone::Info),
         },
     };
-    said(key, tone, true)
+    Said {
+        refused: true,
+        ..said(key, tone, true)
+    }
 }
 
 const fn success(decision: Decision) -> ReplyTone {
@@ -125,6 +131,7 @@ const fn said(key: &'static str, tone: ReplyTone, tell: bool) -> Said {
         tone,
         tell,
         replayed: false,
+        refused: false,
     }
 }
 

@@ -4,12 +4,12 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use gatepost_channel::{Decision, MessageRef, UtcMillis};
+use gatepost_channel::{Decision, UtcMillis};
 
 use crate::audit::{Actor, Draft, Opening};
 use crate::delivery::OutboxItem;
 use crate::ids::{ChannelName, ConfirmationId, DeliveryId, OperatorId, Org, OutboxId};
-use crate::storage::{ReplayKey, ReplayRow, TokenHash, Touches, Transaction, Workspace};
+use crate::storage::{ReplayKey, ReplayRow, Touches, Transaction, Workspace};
 
 use super::count::count;
 use super::edit::{self, EditRefusal, Revised};
@@ -17,17 +17,16 @@ use super::grant::{self, Wish};
 pub use super::insight::Insight;
 pub use super::refusal::Refusal;
 use super::roll::Roll;
-use super::settle::refresh_cards;
 pub use super::spoken::Spoken;
-use super::{
-    Confirmation, Delivery, DeliveryState, Dossier, Standing, Status, Vote, VoteContent, expire, stage,
-};
+use super::{Confirmation, Delivery, Dossier, Status, Vote, VoteContent, expire, stage};
 use crate::gate::decision::says_something;
 use crate::gate::grant::GrantScope;
 
+pub use super::clicked::Clicked;
+
 /// How long an accepted callback is remembered at least, beyond the life of its request: the freshness window of the
 /// platforms with room to spare.
-const REPLAY_GRACE: std::time::Duration = std::time::Duration::from_hours(1);
+pub(super) const REPLAY_GRACE: std::time::Duration = std::time::Duration::from_hours(1);
 
 /// How long the clicked card is left alone: its platform is still showing the answer to the press, and an edit that comes in
 /// between is refused or rolled back (Feishu: message card update, error 11310).
@@ -46,16 +45,19 @@ pub enum Surface {
     Terminal,
     /// Words to the bot in a chat.
     Command,
+    /// A dialogue or messages that showed this very person everything: it can be approved there although the card was cut.
+    FullView,
 }
 
 impl Surface {
     /// All of them: a test walks through every one.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::Card,
         Self::Api,
         Self::Console,
         Self::Terminal,
         Self::Command,
+        Self::FullView,
     ];
 
     /// The word of the store.
@@ -66,6 +68,7 @@ impl Surface {
             Self::Console => "console",
             Self::Terminal => "terminal",
             Self::Command => "command",
+            Self::FullView => "full_view",
         }
     }
 }
@@ -95,23 +98,6 @@ impl Target {
             Self::Command(spoken) => (&spoken.org, Some(&spoken.channel), Some(&spoken.replay)),
         }
     }
-}
-
-/// The card that was clicked, all of it from the verified callback.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Clicked {
-    /// The channel found from the verified app, tenant and chat.
-    pub channel: ChannelName,
-    /// That channel's organisation.
-    pub org: Org,
-    /// The message that was clicked.
-    pub at: MessageRef,
-    /// SHA-256 of the button's token; `None` when the button was not ours.
-    pub token: Option<TokenHash>,
-    /// The revision on the button.
-    pub revision: u32,
-    /// Names the press.
-    pub replay: ReplayKey,
 }
 
 /// Who answered.
@@ -271,45 +257,7 @@ impl Decide {
             }
             Target::Card(clicked) => clicked,
         };
-        let Some((id, card)) = clicked.token.as_ref().and_then(|hash| workspace.by_token(hash)) else {
-            return Err((None, Refusal::UnknownCard));
-        };
-        let (id, card) = (id.clone(), card.clone());
-        let Some((row, delivery)) = workspace.confirmation(&id).zip(workspace.delivery(&card)) else {
-            return Err((None, Refusal::UnknownCard));
-        };
-        if row.org != clicked.org || delivery.channel != clicked.channel {
-            // Another organisation's chain does not name this one's request.
-            let known = (row.org == clicked.org).then_some(id);
-            return Err((known, Refusal::OtherChannel));
-        }
-        if !delivery.standing.iter().any(|message| message.at == clicked.at) {
-            // Only while a post has an unknown outcome may a card stand that we have not heard of; it is recorded.
-            if delivery.state != DeliveryState::Sending && !delivery.unheard {
-                return Err((Some(id), Refusal::OtherMessage));
-            }
-            let standing = Standing {
-                at: clicked.at.clone(),
-                edition: 0,
-                minimal: false,
-            };
-            workspace.change_delivery(&card, |delivery| {
-                delivery.standing.push(standing);
-                delivery.state = DeliveryState::Posted;
-                delivery.unheard = false;
-            });
-            refresh_cards(workspace, &id);
-            // The press told what the sender still waits for, or died waiting for.
-            let row = OutboxId::of_card(&card);
-            if let Some(item) = workspace.outbox(&row).cloned() {
-                let not_before = workspace.now();
-                workspace.put_outbox(OutboxItem {
-                    lease: None,
-                    not_before,
-                    ..item
-                });
-            }
-        }
+        let (id, card) = clicked.find(workspace)?;
         Ok((id, Some(card)))
     }
 
@@ -321,13 +269,7 @@ impl Decide {
             edit,
         } = match self.may_vote(workspace, id, card) {
             Ok(allowed) => allowed,
-            Err(refusal) => {
-                if refusal == Refusal::Expired {
-                    expire::expire(workspace, id);
-                }
-                self.audit_refusal(workspace, Some(id), refusal.as_str());
-                return Ruling::Refused(refusal);
-            }
+            Err(refusal) => return self.refuse(workspace, id, refusal),
         };
         let now = workspace.now();
         // A vote stands in the stage in which it was cast; an edit has all of them asked again.
@@ -436,6 +378,7 @@ impl Decide {
         }
         let acting_for = self.seat(row, &votes, &stage, (person, now))?;
         if self.decision == Decision::Approve
+            && self.surface != Surface::FullView
             && card
                 .and_then(|card| workspace.delivery(card))
                 .is_some_and(|card| !card.approvable || self.on_minimal(card))
@@ -546,6 +489,18 @@ impl Decide {
         };
         let mut standing = card.standing.iter();
         standing.any(|message| message.at == clicked.at && message.minimal)
+    }
+
+    fn refuse(&self, workspace: &mut Workspace, id: &ConfirmationId, refusal: Refusal) -> Ruling {
+        if refusal == Refusal::Expired {
+            expire::expire(workspace, id);
+        }
+        // Where a form for the words opens, asking for them is no refusal.
+        let asks_back = matches!(&self.target, Target::Card(clicked) if clicked.asks_back);
+        if !(asks_back && refusal == Refusal::ReasonRequired) {
+            self.audit_refusal(workspace, Some(id), refusal.as_str());
+        }
+        Ruling::Refused(refusal)
     }
 
     fn audit_refusal(&self, workspace: &mut Workspace, id: Option<&ConfirmationId>, reason: &str) {

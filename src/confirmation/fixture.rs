@@ -150,6 +150,7 @@ impl World {
                 at,
                 edition: 1,
                 minimal: false,
+                reader: None,
             });
         }
         id
@@ -191,6 +192,8 @@ impl World {
                     },
                     key: self.presses.to_string(),
                 },
+                asks_back: false,
+                alone: false,
             }),
             ballot,
             decision,

@@ -1,7 +1,7 @@
 //! The confirmation request: the durable row of a call that needs a person, its votes, its cards and its permit.
 //!
 //! This room is pure: it knows no SQL, no HTTP, no platform and no clock. Each moment of a request's life is a file that holds
-//! one [`Transaction`](crate::storage::Transaction): [`create`], [`decide`], [`expire`], [`cancel`], [`consume`],
+//! one [`Transaction`](crate::storage::Transaction): [`create`], [`look`], [`decide`], [`expire`], [`cancel`], [`consume`],
 //! [`outcome`]. All of them change the status through one function, [`settle`](settle::settle).
 
 use gatepost_channel::{Decision, MessageRef, UtcMillis};
@@ -16,6 +16,7 @@ use crate::ids::{
 };
 
 pub mod cancel;
+pub mod clicked;
 pub mod consume;
 #[cfg(test)]
 mod content_tests;
@@ -36,6 +37,9 @@ mod grant_tests;
 #[cfg(test)]
 mod identity_tests;
 pub mod insight;
+pub mod look;
+#[cfg(test)]
+mod look_tests;
 pub mod outcome;
 pub mod refusal;
 pub mod roll;
@@ -449,6 +453,18 @@ pub struct Standing {
     /// The platform refused the content there: it shows ids and our own words only, so that nothing is approved on it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub minimal: bool,
+    /// Whose it is, where it is no card of the group but the last of the messages that showed one person everything.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reader: Option<Reader>,
+}
+
+/// A person who was shown everything.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reader {
+    /// The platform's id of the person.
+    pub user: String,
+    /// The revision that they saw.
+    pub revision: u32,
 }
 
 /// One card on one channel for one request.

@@ -8,6 +8,7 @@ pub mod authority;
 pub mod button;
 pub mod card;
 pub mod claim;
+pub mod dialog;
 pub mod diff;
 pub mod notice;
 pub mod phrase;
@@ -18,6 +19,7 @@ pub mod record;
 mod record_tests;
 pub mod registry;
 pub mod sender;
+pub mod view;
 pub mod whisper;
 
 use gatepost_channel::{Listener, ReplyTone, UtcMillis};
@@ -56,6 +58,17 @@ pub enum Errand {
         /// They asked to see the request: it is rendered as it stands when this is sent. Holds how they called the bot.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         shows: Option<String>,
+    },
+    /// Show one person everything there is of a request, in messages to them alone.
+    View {
+        /// From which card it was asked.
+        delivery: DeliveryId,
+        /// The platform's id of the person.
+        user: String,
+        /// The revision that they are shown; of another one nothing more is sent.
+        revision: u32,
+        /// The message that is next, from 0.
+        page: u32,
     },
 }
 

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use gatepost_channel::{GrantOffer, OnceMore, Risk, Words};
 use serde::{Deserialize, Serialize};
 
+use super::dialog::DialogPhrases;
 use super::ran::Ran;
 use crate::clock::Zone;
 use crate::confirmation::Status;
@@ -50,6 +51,8 @@ pub struct Phrases {
     layout: LayoutWords,
     /// Answers to words in a chat.
     pub command: CommandWords,
+    /// Words of what opens for one person.
+    pub dialog: DialogPhrases,
     replies: BTreeMap<String, String>,
 }
 
@@ -167,6 +170,8 @@ struct LayoutWords {
     reason: String,
     changed: String,
     all_arguments: String,
+    reject_with_reason: String,
+    open_console: String,
     once_more_title: String,
     once_more_text: String,
     once_more_yes: String,
@@ -336,6 +341,8 @@ impl Phrases {
             cut: self.layout.cut.clone(),
             approve_in_full_view: self.layout.approve_in_full_view.clone(),
             reason: self.layout.reason.clone(),
+            reject_with_reason: self.layout.reject_with_reason.clone(),
+            open_console: self.layout.open_console.clone(),
         }
     }
 }

@@ -47,6 +47,11 @@ pub enum Sent {
         /// Where it did not.
         failed: Vec<(MessageRef, Failure)>,
     },
+    /// One of the messages that show one person everything was sent.
+    Page {
+        /// Where it stands and which edition it shows, if it is the last of them.
+        last: Option<(MessageRef, u32)>,
+    },
     /// The notice was delivered.
     Told,
     /// The notice was not delivered.
@@ -101,6 +106,7 @@ impl Transaction for Record {
                 finish(workspace, item, next, current);
             }
             (Errand::Notice { .. } | Errand::Whisper { .. }, _) => workspace.remove_outbox(&item.id),
+            (Errand::View { .. }, sent) => super::view::record(workspace, item, sent),
         }
     }
 }
@@ -123,6 +129,7 @@ fn too_late(workspace: &mut Workspace, request: &ConfirmationId, delivery: &Deli
                     at: at.clone(),
                     edition: *edition,
                     minimal: *form == CardForm::Minimal,
+                    reader: None,
                 });
                 card.state = DeliveryState::Posted;
                 // This is the message that nobody had told of.
@@ -134,7 +141,7 @@ fn too_late(workspace: &mut Workspace, request: &ConfirmationId, delivery: &Deli
             card.unheard |= card.standing.is_empty();
         }),
         Sent::Edited { edition, done, .. } => shown(workspace, delivery, *edition, done),
-        Sent::PostFailed(_) | Sent::Told | Sent::TellFailed(_) => {}
+        Sent::PostFailed(_) | Sent::Page { .. } | Sent::Told | Sent::TellFailed(_) => {}
     }
 }
 
@@ -210,6 +217,7 @@ fn card(
                         at: at.clone(),
                         edition: *shows,
                         minimal: *form == CardForm::Minimal,
+                        reader: None,
                     });
                 }
                 card.state = DeliveryState::Posted;
@@ -254,7 +262,7 @@ fn card(
             shown(workspace, delivery, *shows, done);
             edited(workspace, item, (request, delivery), failed, (edition, status))
         }
-        Sent::Told | Sent::TellFailed(_) => Next::GiveUp,
+        Sent::Page { .. } | Sent::Told | Sent::TellFailed(_) => Next::GiveUp,
     }
 }
 

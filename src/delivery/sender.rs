@@ -4,16 +4,20 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-use gatepost_channel::{Card, CardForm, Failure, Inert, MessageRef, Pace, PostKey, Posted, UtcMillis};
+use gatepost_channel::{
+    Card, CardForm, Failure, FullView, Inert, MessageRef, Pace, PostKey, Posted, UtcMillis,
+};
 use tracing::{debug, warn};
 
 use super::Errand;
 use super::card::CardMaker;
 use super::claim::{Claim, Claimed};
+use super::dialog::Sight;
 use super::record::{Record, Sent};
 use super::registry::{Listed, Registry};
 use crate::clock::Clock;
-use crate::ids::{ChannelName, ConfirmationId, Ids, WorkerId};
+use crate::confirmation::{Delivery, Dossier};
+use crate::ids::{ChannelName, ConfirmationId, DeliveryId, Ids, WorkerId};
 use crate::lifecycle::Tasks;
 use crate::storage::Store;
 
@@ -235,6 +239,17 @@ impl Sender {
                     },
                 },
                 Errand::Whisper { .. } => self.whisper(listed, &item, dossier.as_ref()).await,
+                Errand::View {
+                    delivery,
+                    user,
+                    revision,
+                    page,
+                } => {
+                    let Some(dossier) = &dossier else { return };
+                    let key = PostKey(format!("{}:{page}", item.id));
+                    self.view(listed, dossier, delivery, (user, *revision), *page, &key)
+                        .await
+                }
                 Errand::Card { delivery, .. } => {
                     let Some(dossier) = &dossier else { return };
                     let Some(card) = dossier.deliveries.iter().find(|card| card.id == *delivery) else {
@@ -246,13 +261,7 @@ impl Sender {
                         self.post(listed, &looks, &PostKey(delivery.to_string()), edition)
                             .await
                     } else {
-                        let stale: Vec<_> = card
-                            .standing
-                            .iter()
-                            .filter(|m| m.edition < edition)
-                            .map(|m| m.at.clone())
-                            .collect();
-                        edit(listed, &looks, stale, edition).await
+                        self.edit(listed, dossier, card, &looks).await
                     }
                 }
             },
@@ -293,6 +302,102 @@ impl Sender {
         }
     }
 
+    /// Brings the messages of a card up to date that show an older edition: the group's, and those of people who were shown everything.
+    async fn edit(&self, listed: &Listed, dossier: &Dossier, card: &Delivery, looks: &Card) -> Sent {
+        let edition = dossier.confirmation.edition;
+        let (mut done, mut failed) = (Vec::new(), Vec::new());
+        for message in card.standing.iter().filter(|message| message.edition < edition) {
+            let edited = match (&message.reader, listed.channel.pages()) {
+                (None, _) => listed.channel.edit(&message.at, looks).await,
+                (Some(reader), Some(pages)) => {
+                    let sight = Sight {
+                        user: &reader.user,
+                        channel: &listed.name,
+                        at: &message.at,
+                    };
+                    let view = self.sight(listed, dossier, card, sight, reader.revision);
+                    pages.edit(&message.at, &view).await.map(|()| CardForm::LaidOut)
+                }
+                (Some(_), None) => Ok(CardForm::LaidOut),
+            };
+            match edited {
+                Ok(form) => done.push((message.at.clone(), form)),
+                Err(failure) => {
+                    warn!(channel = %listed.name, %failure, "a card was not edited");
+                    failed.push((message.at.clone(), failure));
+                }
+            }
+        }
+        Sent::Edited {
+            edition,
+            done,
+            failed,
+        }
+    }
+
+    /// Sends the next of the messages that show one person everything. What they were told is of one revision: of another one nothing
+    /// more is sent.
+    async fn view(
+        &self,
+        listed: &Listed,
+        dossier: &Dossier,
+        delivery: &DeliveryId,
+        reader: (&str, u32),
+        page: u32,
+        key: &PostKey,
+    ) -> Sent {
+        let (user, revision) = reader;
+        let card = dossier.deliveries.iter().find(|card| card.id == *delivery);
+        let (Some(card), Some(pages)) = (card, listed.channel.pages()) else {
+            return Sent::Told;
+        };
+        let Some(first) = card
+            .standing
+            .first()
+            .filter(|_| dossier.confirmation.revision == revision)
+        else {
+            return Sent::Told;
+        };
+        let sight = Sight {
+            user,
+            channel: &listed.name,
+            at: &first.at,
+        };
+        let view = self.sight(listed, dossier, card, sight, revision);
+        let Some(count) = pages.count(&view) else {
+            return Sent::Told;
+        };
+        match pages.send(user, &view, page, key).await {
+            Posted::At(at) | Posted::Minimal(at) => Sent::Page {
+                last: (page + 1 >= count).then_some((at, dossier.confirmation.edition)),
+            },
+            Posted::Unknown { why } => Sent::PostUnknown(why),
+            Posted::NotSent(failure) => {
+                warn!(channel = %listed.name, %failure, "a full view was not sent");
+                Sent::PostFailed(failure)
+            }
+        }
+    }
+
+    /// Everything as it stands, for a person who was shown this revision. Once there is another one, they have not seen everything.
+    fn sight(
+        &self,
+        listed: &Listed,
+        dossier: &Dossier,
+        card: &Delivery,
+        sight: Sight<'_>,
+        revision: u32,
+    ) -> FullView {
+        let view = self
+            .maker
+            .everything(dossier, card, sight.at, (&listed.voice, self.clock.now()));
+        let seen = self.maker.seen(&view, sight);
+        FullView {
+            seen: seen.filter(|_| dossier.confirmation.revision == revision),
+            ..view
+        }
+    }
+
     fn spend(&self, channel: &ChannelName) {
         if let Some(bucket) = self
             .pace
@@ -305,31 +410,13 @@ impl Sender {
     }
 }
 
-async fn edit(listed: &Listed, card: &Card, stale: Vec<MessageRef>, edition: u32) -> Sent {
-    let (mut done, mut failed) = (Vec::new(), Vec::new());
-    for at in stale {
-        match listed.channel.edit(&at, card).await {
-            Ok(form) => done.push((at, form)),
-            Err(failure) => {
-                warn!(channel = %listed.name, %failure, "a card was not edited");
-                failed.push((at, failure));
-            }
-        }
-    }
-    Sent::Edited {
-        edition,
-        done,
-        failed,
-    }
-}
-
 /// The channel was taken out of the configuration since.
 fn no_channel(errand: &Errand) -> Sent {
     match errand {
         Errand::Card { .. } => Sent::PostFailed(Failure::Setup {
             why: "the channel is no longer configured".to_owned(),
         }),
-        Errand::Notice { .. } | Errand::Whisper { .. } => Sent::Told,
+        Errand::Notice { .. } | Errand::Whisper { .. } | Errand::View { .. } => Sent::Told,
     }
 }
 
@@ -339,6 +426,7 @@ const fn word(sent: &Sent) -> &'static str {
         Sent::PostUnknown(_) => "post unknown",
         Sent::PostFailed(_) => "post failed",
         Sent::Edited { .. } => "edited",
+        Sent::Page { .. } => "shown",
         Sent::Told => "told",
         Sent::TellFailed(_) => "not told",
     }

@@ -313,7 +313,7 @@ impl Bench {
             shapes: crate::gatekeeper::KnownShapes::default(),
         });
         let api = Api::new(Parts {
-            intake: Intake::new(gatekeeper.clone(), Arc::clone(&shared)),
+            intake: Intake::new(gatekeeper.clone(), Arc::clone(&shared), tasks.clone()),
             gatekeeper,
             sender,
             clock: shared,
@@ -587,6 +587,8 @@ impl Verifier for FakeChannel {
             button: text("button").parse().ok(),
             reason: json["reason"].as_str().map(str::to_owned),
             grant: json["grant"].as_str().map(str::to_owned),
+            vantage: gatepost_channel::Vantage::Card,
+            opener: None,
             replay_key: text("key"),
         }))
     }

@@ -6,9 +6,11 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
+use crate::ask::Ask;
 use crate::card::Card;
 use crate::command::{Command, Whisper};
 use crate::connection::Connection;
+use crate::dialog::{Dialogs, Pages};
 use crate::directory::Directory;
 use crate::exam::{Finding, Needs};
 use crate::failure::Failure;
@@ -95,6 +97,8 @@ pub struct Reply {
     pub tone: ReplyTone,
     /// Its words, in the channel's language.
     pub text: Inert,
+    /// Whether the answer changed nothing. Where a dialogue was sent, it then stays open and says so.
+    pub refused: bool,
     /// The card as the request stands now, where the platform takes it with the answer.
     pub card: Option<Card>,
 }
@@ -177,6 +181,16 @@ pub trait Channel: Send + Sync {
     fn directory(&self) -> Option<&dyn Directory> {
         None
     }
+
+    /// Windows that a press opens for one person.
+    fn dialogs(&self) -> Option<&dyn Dialogs> {
+        None
+    }
+
+    /// Messages to one person, for platforms without such windows.
+    fn pages(&self) -> Option<&dyn Pages> {
+        None
+    }
 }
 
 /// How fast one group may be written to.
@@ -196,6 +210,11 @@ pub trait Webhook: Verifier {
     /// The answer to an authentic command, 200 always. It holds the reply only for one that is
     /// [answered there](crate::Answered::There); else it only acknowledges. Pure.
     fn answer_command(&self, _command: &Command, _reply: &Reply) -> HttpAnswer {
+        HttpAnswer::empty()
+    }
+
+    /// The answer to an authentic ask, 200 always: acknowledged where a dialogue opens by itself, else the reply. Pure.
+    fn answer_ask(&self, _ask: &Ask, _reply: &Reply) -> HttpAnswer {
         HttpAnswer::empty()
     }
 }

@@ -7,6 +7,7 @@
 //! 2. [`card`] and [`body`]: the neutral card that an adapter lays out in the platform's own form, and its arguments in parts.
 //! 3. [`inbound`] and [`verify`]: how bytes from outside become a [`Verified`] click, and the only way they can.
 //!    [`command`]: words to the bot, which come in the same way and are answered to one person alone.
+//!    [`ask`] and [`dialog`]: a press that opens something for one person first, and what opens.
 //! 4. [`connection`]: clicks without a public address, over connections that the adapter opens and the core's intake answers.
 //! 5. [`text`]: how untrusted text becomes [`Inert`].
 //! 6. [`failure`]: what can go wrong when a platform is called, in classes that say what to do next.
@@ -16,6 +17,7 @@
 //!
 //! Authority is never decided here: an adapter says who clicked and on what, the core says whether it counts.
 
+pub mod ask;
 pub mod body;
 pub mod button;
 pub mod card;
@@ -24,19 +26,22 @@ pub mod command;
 pub mod connection;
 #[cfg(feature = "contract")]
 pub mod contract;
+pub mod dialog;
 pub mod directory;
 pub mod exam;
 pub mod failure;
 pub mod inbound;
 mod lookalike;
+mod pieces;
 pub mod secret;
 pub mod share;
 pub mod text;
 pub mod time;
 pub mod verify;
 
+pub use ask::{Ask, Opener, Vantage, Wants};
 pub use body::{Body, Content, Fate, Line, Part, Row};
-pub use button::{ButtonToken, ButtonValue};
+pub use button::{ButtonToken, ButtonValue, Seen};
 pub use card::{Actions, Asks, Card, Fact, GrantOffer, OnceMore, Risk, Tone, Words};
 pub use channel::{
     AppKey, CardForm, Channel, Health, MessageRef, Pace, PostKey, Posted, PrivateNotice, Reply, ReplyTone,
@@ -44,6 +49,7 @@ pub use channel::{
 };
 pub use command::{Answered, Command, Listener, Place, Whisper};
 pub use connection::{Answer, Connection, ConnectionState, ConnectionStatus, Intake, Means, Stop};
+pub use dialog::{Dialog, DialogRef, DialogWords, Dialogs, FullView, Link, Pages, ReasonForm, Say};
 pub use directory::{Bar, Directory, Group, Profile, Unfound};
 pub use exam::{Finding, FindingState, Needs};
 pub use failure::Failure;

@@ -408,6 +408,8 @@ fn click(dossier: &Dossier, press: &str, person: &str, decision: Decision) -> De
                 },
                 key: press.to_owned(),
             },
+            asks_back: false,
+            alone: false,
         }),
         surface: Surface::Card,
         ..decide(&dossier.confirmation.id, person, decision)

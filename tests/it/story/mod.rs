@@ -36,6 +36,7 @@ mod crash_write;
 mod deadline;
 mod demand;
 mod edits;
+mod forms;
 mod hook;
 mod job;
 mod mcp;

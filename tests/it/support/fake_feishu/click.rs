@@ -115,13 +115,37 @@ impl FakeFeishu {
         scope: Option<&str>,
         open_id: &str,
     ) -> Click<'_> {
-        let mut candidates = buttons(card).into_iter();
-        let button = candidates.find(|button| {
-            let value = callback_value(button);
+        self.press_button(message, card, decision, open_id, |value| {
             value["decision"] == decision && value["grant"].as_str() == scope
-        });
+        })
+    }
+
+    /// A press on the current card's button that shows everything.
+    ///
+    /// # Panics
+    /// When the message is gone or has no such button.
+    pub fn click_show(&self, message: &Message, open_id: &str) -> Click<'_> {
+        let mut messages = self.messages(&message.chat_id).into_iter();
+        let now = messages
+            .find(|other| other.id == message.id)
+            .expect("the message still stands");
+        self.press_button(&now, now.current(), "everything", open_id, |value| {
+            value["show"] == "everything"
+        })
+    }
+
+    fn press_button(
+        &self,
+        message: &Message,
+        card: &Value,
+        what: &str,
+        open_id: &str,
+        wanted: impl Fn(&Value) -> bool,
+    ) -> Click<'_> {
+        let mut candidates = buttons(card).into_iter();
+        let button = candidates.find(|button| wanted(&callback_value(button)));
         let Some(button) = button else {
-            panic!("no button says {decision}: {card}")
+            panic!("no button says {what}: {card}")
         };
         let fields = fields_around(card, &button);
         let now_ms = self.clock().now_ms();

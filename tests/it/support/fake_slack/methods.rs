@@ -171,6 +171,7 @@ fn carry_out(world: &mut World, call: &Call, now_ms: i64) -> Outcome {
             Ok(json!({"user": user.ok_or("users_not_found")?.shown()}))
         }
         "views.open" => view::open(world, args, now_ms),
+        "views.update" => view::update(world, args),
         _ => Err("unknown_method".into()),
     }
 }

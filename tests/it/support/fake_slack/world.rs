@@ -148,8 +148,42 @@ pub struct View {
     pub id: String,
     /// Who sees it.
     pub user: String,
-    /// As given to `views.open`, blocks with their ids.
+    /// As given to `views.open` or `views.update` last, blocks with their ids.
     pub content: Value,
+    /// Whether the person closed it.
+    pub closed: bool,
+}
+
+impl View {
+    /// Everything that a person could read, one text a line.
+    pub fn visible_text(&self) -> String {
+        let mut lines = Vec::new();
+        collect_texts(&self.content, &mut lines);
+        lines.join("\n")
+    }
+
+    /// What stands in preformatted text, put together.
+    pub fn literal_text(&self) -> String {
+        let blocks = self.content["blocks"].as_array().cloned().unwrap_or_default();
+        let literal = blocks.into_iter().filter(|block| block["type"] == "rich_text");
+        let mut texts = Vec::new();
+        literal.for_each(|block| collect_texts(&block, &mut texts));
+        texts.concat()
+    }
+
+    /// The values that can be chosen, in order.
+    pub fn choices(&self) -> Vec<String> {
+        let mut found = Vec::new();
+        for block in self.content["blocks"].as_array().into_iter().flatten() {
+            let options = block["element"]["options"].as_array();
+            let values = options
+                .into_iter()
+                .flatten()
+                .filter_map(|option| option["value"].as_str());
+            found.extend(values.map(str::to_owned));
+        }
+        found
+    }
 }
 
 #[derive(Debug)]
