@@ -73,7 +73,7 @@ impl Onlooker for Sending {
                 }
             }
             Sent::Told => went("notice"),
-            Sent::TellFailed(failure) => failed("notice", Some(failure)),
+            Sent::TellFailed(failure) | Sent::MessageGone { failure, .. } => failed("notice", Some(failure)),
         }
     }
 }

@@ -283,6 +283,10 @@ impl Decide {
             let known = (row.org == clicked.org).then_some(id);
             return Err((known, Refusal::OtherChannel));
         }
+        if !delivery.asks() {
+            // It has no button; whoever made one up made up the press.
+            return Err((Some(id), Refusal::UnknownCard));
+        }
         if !delivery.standing.iter().any(|message| message.at == clicked.at) {
             // Only while a post has an unknown outcome may a card stand that we have not heard of; it is recorded.
             if delivery.state != DeliveryState::Sending && !delivery.unheard {
@@ -339,7 +343,8 @@ impl Decide {
             return Ruling::Refused(Refusal::NotFound);
         };
         let (org, job, edit) = (row.org.clone(), row.asked.job.clone(), row.call().edit);
-        let cast_in = stage::at(&row.terms, cast_in);
+        let terms = row.in_force().into_owned();
+        let cast_in = stage::at(&terms, cast_in);
         let channel = self.target.of().1.cloned();
         let mut draft = Draft::new(&org, "vote.cast", Actor::Operator(person.0.clone()))
             .about(id)
@@ -396,7 +401,8 @@ impl Decide {
         let now = workspace.now();
         let hopeful = self.roll.hopeful();
         let perhaps = |may: &dyn Fn(&Roll) -> bool| hopeful.as_ref().is_some_and(may);
-        let may_decide = |roll: &Roll| roll.may_decide(person, &row.org, &row.terms, now);
+        let terms = row.in_force();
+        let may_decide = |roll: &Roll| roll.may_decide(person, &row.org, &terms, now);
         if !may_decide(&self.roll) {
             return Err(if perhaps(&may_decide) {
                 Refusal::LookUpFailed
@@ -424,7 +430,7 @@ impl Decide {
         if edit.is_none() && workspace.votes(id).iter().any(answered) {
             return Err(Refusal::AlreadyVoted);
         }
-        let stage = stage::current(&row.terms, &row.progress);
+        let stage = stage::current(&terms, &row.progress);
         // Nobody has answered to an edit before it is made.
         let votes = match edit {
             None => edit::standing(workspace.votes(id), &row.progress),

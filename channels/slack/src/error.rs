@@ -141,9 +141,12 @@ fn class(code: &str) -> Class {
         | "markdown_text_conflict"
         | "block_mismatch"
         | "invalid_charset" => Class::Content,
-        "message_not_found" | "cant_update_message" | "edit_window_closed" | "streaming_state_conflict" => {
-            Class::Gone
-        }
+        "message_not_found"
+        | "thread_not_found"
+        | "cannot_reply_to_message"
+        | "cant_update_message"
+        | "edit_window_closed"
+        | "streaming_state_conflict" => Class::Gone,
         _ if code.starts_with("restricted_action") => Class::Target,
         _ if code.starts_with("invalid_metadata_") => Class::Content,
         _ => Class::Setup,
