@@ -133,7 +133,8 @@ impl Server {
         let registry = channels::build(&config.channels, &http_client, &clock)?;
         let roll = Arc::new(people::roll(config));
         let words = Arc::new(Phrasebook::load()?);
-        let maker = CardMaker::new(words, key, Arc::clone(&roll), public_url(config));
+        let maker = CardMaker::new(words, key, Arc::clone(&roll), public_url(config))
+            .mentioning(people::mentions(config));
 
         let (tasks, journal_tasks, store_tasks) = (Tasks::new(), Tasks::new(), Tasks::new());
         let mut settings = Settings::new(config.storage.url.expose(), Arc::clone(&clock));
@@ -165,7 +166,7 @@ impl Server {
             Arc::clone(&hooks),
             &outside,
         )?;
-        let sender = Sender::new(store.clone(), registry, maker, Arc::clone(&clock), &*ids);
+        let sender = Sender::new(store.clone(), registry, maker, Arc::clone(&clock), &ids);
         observers::watch(&hooks, &sender);
         tasks.spawn(Arc::clone(&sender).run(tasks.clone()));
         journal_tasks.spawn(scribe.run(store.clone(), Arc::clone(&clock), journal_tasks.clone()));

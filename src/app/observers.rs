@@ -74,7 +74,7 @@ impl Onlooker for Sending {
             }
             Sent::Page { .. } => went("view"),
             Sent::Told => went("notice"),
-            Sent::TellFailed(failure) => failed("notice", Some(failure)),
+            Sent::TellFailed(failure) | Sent::MessageGone { failure, .. } => failed("notice", Some(failure)),
         }
     }
 }

@@ -226,6 +226,7 @@ pub async fn park(gatekeeper: &Gatekeeper, first: usize, count: usize) -> Result
                 edition: dossier.confirmation.edition,
                 alone: true,
             },
+            spares: Vec::new(),
         };
         gatekeeper
             .store()

@@ -309,7 +309,7 @@ impl Intake {
             let delivery = dossier
                 .deliveries
                 .iter()
-                .find(|delivery| delivery.channel == home.name)
+                .find(|delivery| delivery.asks() && delivery.channel == home.name)
                 // Where the platform refused the content of the card, it would refuse it with the answer as well.
                 .filter(|delivery| delivery.standing.iter().all(|message| !message.minimal))?;
             Some(maker.card(dossier, delivery, &home.voice, self.clock.now()))

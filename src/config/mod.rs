@@ -12,6 +12,7 @@ use std::{io::Read as _, path::Path, sync::Arc};
 use crate::gate::policy::{Policy, PolicySource};
 
 pub mod address;
+mod after;
 pub mod agent;
 pub mod auth;
 pub mod channel;

@@ -26,7 +26,8 @@ const REASONS: [(&str, RequireReason); 3] = [
     ("approve", RequireReason::Approve),
     ("both", RequireReason::Both),
 ];
-const LONGEST: Duration = Duration::from_hours(366 * 24);
+/// The longest span of a policy.
+pub(super) const LONGEST: Duration = Duration::from_hours(366 * 24);
 
 /// The section as it was read. What could not be read is `None`, so that rules keep their places.
 pub(super) struct PolicyDraft {
@@ -124,11 +125,12 @@ fn decode_confirm(map: &mut MapReader<'_>, cx: &Context<'_>) -> Option<ConfirmSo
         stages: None,
         grants: None,
         edits: None,
+        after: super::after::decode(map),
     };
     (cx.count() == before).then_some(source)
 }
 
-fn decode_approvers(reader: &Reader<'_>) -> Option<Approvers> {
+pub(super) fn decode_approvers(reader: &Reader<'_>) -> Option<Approvers> {
     let mut map = reader.map()?;
     let (roles, operators) = (map.optional("roles"), map.optional("operators"));
     let on_call = map.optional("on_call");

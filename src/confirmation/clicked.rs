@@ -49,6 +49,10 @@ impl Clicked {
             let known = (row.org == self.org).then_some(id);
             return Err((known, Refusal::OtherChannel));
         }
+        if !delivery.asks() {
+            // It has no button; whoever made one up made up the press.
+            return Err((Some(id), Refusal::UnknownCard));
+        }
         if !delivery.standing.iter().any(|message| message.at == self.at) {
             // Only while a post has an unknown outcome may a card stand that we have not heard of; it is recorded.
             if self.alone || (delivery.state != DeliveryState::Sending && !delivery.unheard) {

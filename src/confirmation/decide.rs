@@ -281,7 +281,8 @@ impl Decide {
             return Ruling::Refused(Refusal::NotFound);
         };
         let (org, job, edit) = (row.org.clone(), row.asked.job.clone(), row.call().edit);
-        let cast_in = stage::at(&row.terms, cast_in);
+        let terms = row.in_force().into_owned();
+        let cast_in = stage::at(&terms, cast_in);
         let channel = self.target.of().1.cloned();
         let mut draft = Draft::new(&org, "vote.cast", Actor::Operator(person.0.clone()))
             .about(id)
@@ -338,7 +339,8 @@ impl Decide {
         let now = workspace.now();
         let hopeful = self.roll.hopeful();
         let perhaps = |may: &dyn Fn(&Roll) -> bool| hopeful.as_ref().is_some_and(may);
-        let may_decide = |roll: &Roll| roll.may_decide(person, &row.org, &row.terms, now);
+        let terms = row.in_force();
+        let may_decide = |roll: &Roll| roll.may_decide(person, &row.org, &terms, now);
         if !may_decide(&self.roll) {
             return Err(if perhaps(&may_decide) {
                 Refusal::LookUpFailed
@@ -366,7 +368,7 @@ impl Decide {
         if edit.is_none() && workspace.votes(id).iter().any(answered) {
             return Err(Refusal::AlreadyVoted);
         }
-        let stage = stage::current(&row.terms, &row.progress);
+        let stage = stage::current(&terms, &row.progress);
         // Nobody has answered to an edit before it is made.
         let votes = match edit {
             None => edit::standing(workspace.votes(id), &row.progress),

@@ -50,6 +50,7 @@ pub fn terms(quorum: u32) -> Terms {
         risk: None,
         redact: vec![],
         decision: DecisionTerms::default(),
+        after: crate::gate::AfterTerms::default(),
     }
 }
 
@@ -95,6 +96,8 @@ impl World {
                 nonce,
                 approvable: true,
                 unheard: false,
+                told: false,
+                lost: 0,
                 standing: vec![],
                 error: None,
             }

@@ -4,6 +4,8 @@
 //! one [`Transaction`](crate::storage::Transaction): [`create`], [`look`], [`decide`], [`expire`], [`cancel`], [`consume`],
 //! [`outcome`]. All of them change the status through one function, [`settle`](settle::settle).
 
+use std::borrow::Cow;
+
 use gatepost_channel::{Decision, MessageRef, UtcMillis};
 use serde::{Deserialize, Serialize};
 
@@ -285,6 +287,19 @@ impl Confirmation {
             &self.asked.persons
         }
     }
+
+    /// The terms as they hold now: a step of the escalation that was taken lets more people decide.
+    pub fn in_force(&self) -> Cow<'_, Terms> {
+        self.terms.after_steps(self.progress.escalated)
+    }
+
+    /// Until when an approval may be used.
+    pub fn permit_until(&self) -> Option<UtcMillis> {
+        match &self.state {
+            State::Approved { at, .. } => Some(UtcMillis(at.0.saturating_add(self.terms.permit_ttl_ms))),
+            _ => None,
+        }
+    }
 }
 
 /// How far the decision of a request got, beyond its votes. Stored as one JSON text: what is not there is not yet.
@@ -303,6 +318,12 @@ pub struct Progress {
     /// The arguments as a person changed them: what is voted on, and once approved runs, in place of what was proposed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub edit: Option<Edit>,
+    /// How many steps of the escalation were taken.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub escalated: u32,
+    /// Whether the permit's time passed before anybody used it, and the cards were told.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub lapsed: bool,
 }
 
 /// What decides a request instead of votes on it.
@@ -488,6 +509,27 @@ pub struct Delivery {
     pub standing: Vec<Standing>,
     /// Why it failed; the platform's code.
     pub error: Option<String>,
+    /// Whether it only tells: nothing can be pressed on it, and whatever is pressed decides nothing.
+    pub told: bool,
+    /// How many of its messages were deleted by somebody while people were asked.
+    pub lost: u32,
+}
+
+impl Delivery {
+    /// Whether a card of it stands in the group; what was shown to one person is none.
+    pub fn stands(&self) -> bool {
+        self.in_group().is_some()
+    }
+
+    /// The first message of it in the group.
+    pub fn in_group(&self) -> Option<&Standing> {
+        self.standing.iter().find(|message| message.reader.is_none())
+    }
+
+    /// Whether people are asked on it.
+    pub const fn asks(&self) -> bool {
+        !self.told
+    }
 }
 
 /// A request with everything that belongs to it.

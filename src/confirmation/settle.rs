@@ -1,9 +1,12 @@
 //! The one way out of `pending`. Approve, reject, expire, cancel and undeliverable all pass through here, and with the state go
 //! its audit event, the outbox rows of its cards and the wake-up of its job.
 
+use std::time::Duration;
+
 use crate::audit::{Actor, Draft};
+use crate::delivery::thread::{self, Line};
 use crate::delivery::{Errand, OutboxItem};
-use crate::ids::{ConfirmationId, OutboxId};
+use crate::ids::{ChannelName, ConfirmationId, DeliveryId, OutboxId};
 use crate::job::wake;
 use crate::storage::Workspace;
 
@@ -48,6 +51,7 @@ pub fn settle(workspace: &mut Workspace, id: &ConfirmationId, state: State, acto
         }
     });
     refresh_cards(workspace, id);
+    thread::queue_notes(workspace, id, Line::Settled);
     true
 }
 
@@ -58,37 +62,70 @@ const fn status_is_of_the_call(state: &State) -> bool {
 
 /// Queues every card of the request to be brought up to date.
 pub fn refresh_cards(workspace: &mut Workspace, id: &ConfirmationId) {
-    let now = workspace.now();
     let cards: Vec<_> = workspace
         .deliveries(id)
         .filter(|card| card.state != DeliveryState::Failed)
         .map(|card| (card.id.clone(), card.channel.clone()))
         .collect();
     for (delivery, channel) in cards {
-        let row = OutboxId::of_card(&delivery);
-        let item = match workspace.outbox(&row) {
-            // A sender is at work or waits for its turn: raise the fence so that what it records does not end the row.
-            Some(item) => OutboxItem {
-                fence: item.fence + 1,
-                not_before: if item.lease.is_some() {
-                    item.not_before
-                } else {
-                    now
-                },
-                ..item.clone()
-            },
-            None => OutboxItem {
-                id: row,
-                confirmation: Some(id.clone()),
-                channel,
-                errand: Errand::Card { delivery, posts: 0 },
-                attempts: 0,
-                not_before: now,
-                lease: None,
-                fence: 0,
-                created_at: now,
-            },
-        };
-        workspace.put_outbox(item);
+        queue_card(workspace, id, delivery, channel);
     }
+}
+
+/// Queues every card of the request to be brought up to date within this time: what changes again meanwhile is shown with it.
+pub fn refresh_cards_within(workspace: &mut Workspace, id: &ConfirmationId, span: Duration) {
+    let now = workspace.now();
+    let waiting: Vec<_> = workspace
+        .deliveries(id)
+        .map(|card| OutboxId::of_card(&card.id))
+        .map(|row| {
+            let before = workspace.outbox(&row).map(|item| item.not_before);
+            (row, before.unwrap_or(now.plus(span)).min(now.plus(span)))
+        })
+        .collect();
+    refresh_cards(workspace, id);
+    for (row, not_before) in waiting {
+        if let Some(item) = workspace
+            .outbox(&row)
+            .filter(|item| item.lease.is_none())
+            .cloned()
+        {
+            workspace.put_outbox(OutboxItem { not_before, ..item });
+        }
+    }
+}
+
+/// Queues one card to be brought up to date.
+pub fn queue_card(
+    workspace: &mut Workspace,
+    request: &ConfirmationId,
+    delivery: DeliveryId,
+    channel: ChannelName,
+) {
+    let now = workspace.now();
+    let row = OutboxId::of_card(&delivery);
+    let item = match workspace.outbox(&row) {
+        // A sender is at work or waits for its turn: raise the fence so that what it records does not end the row.
+        Some(item) => OutboxItem {
+            fence: item.fence + 1,
+            not_before: if item.lease.is_some() {
+                item.not_before
+            } else {
+                now
+            },
+            ..item.clone()
+        },
+        None => OutboxItem {
+            id: row,
+            confirmation: Some(request.clone()),
+            channel,
+            errand: Errand::Card { delivery, posts: 0 },
+            attempts: 0,
+            not_before: now,
+            lease: None,
+            fence: 0,
+            created_at: now,
+        },
+    };
+    workspace.put_outbox(item);
 }

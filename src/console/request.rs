@@ -86,9 +86,10 @@ async fn render(
         .await?
         .ok_or_else(Problem::not_found)?;
     let row = &dossier.confirmation;
-    let full = gatekeeper
-        .roll()
-        .may_decide(&session.operator.id, &row.org, &row.terms, api.clock().now());
+    let full =
+        gatekeeper
+            .roll()
+            .may_decide(&session.operator.id, &row.org, &row.in_force(), api.clock().now());
     if full {
         look(api, &session.operator, &dossier, session.surface.as_str()).await?;
     }

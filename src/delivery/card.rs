@@ -7,6 +7,8 @@ use gatepost_channel::{Actions, Asks, Body, Card, Decision, Fact, Inert, Tone, U
 use super::arguments;
 use super::authority::voice;
 use super::button::ServerKey;
+use super::escalate;
+use super::mention::Mentions;
 use super::phrase::{Language, Phrasebook, Phrases};
 use super::ran::Ran;
 use crate::clock::Zone;
@@ -31,6 +33,7 @@ pub struct CardMaker {
     key: ServerKey,
     roll: Arc<Roll>,
     public_url: Option<String>,
+    mentions: Arc<Mentions>,
 }
 
 /// A request as one person is shown it.
@@ -55,7 +58,27 @@ impl CardMaker {
             key,
             roll,
             public_url,
+            mentions: Arc::default(),
         }
+    }
+
+    /// The same, knowing by what ids people are mentioned.
+    #[must_use]
+    pub fn mentioning(self, mentions: Mentions) -> Self {
+        Self {
+            mentions: Arc::new(mentions),
+            ..self
+        }
+    }
+
+    /// By what ids people are mentioned.
+    pub fn mentions(&self) -> &Mentions {
+        &self.mentions
+    }
+
+    /// Who may decide.
+    pub fn roll(&self) -> &Roll {
+        &self.roll
     }
 
     /// The words of a language.
@@ -73,7 +96,7 @@ impl CardMaker {
         let phrases = self.phrases.of(voice.language);
         let row = &dossier.confirmation;
         let status = row.state.status();
-        let actions = if status == Status::Pending {
+        let actions = if status == Status::Pending && delivery.asks() {
             Actions::Decide {
                 token: self.key.button(&delivery.id, &delivery.nonce),
                 revision: row.revision,
@@ -215,6 +238,10 @@ impl CardMaker {
             };
             facts.add(&words.approvals, Some(&value));
         }
+        let escalated = escalate::last_taken(row)
+            .filter(|_| pending)
+            .map(|at| zone.show(at));
+        facts.add(&words.escalated, escalated.as_deref());
         match row.state.status() {
             Status::Pending => {
                 facts.add(&words.expires, Some(&zone.show(row.expires_at)));

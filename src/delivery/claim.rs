@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use gatepost_channel::Pace;
 
-use super::{Errand, OutboxItem};
+use super::{Errand, OutboxItem, escalate};
 use crate::confirmation::{DeliveryState, Dossier, Status};
 use crate::ids::{ChannelName, WorkerId};
 use crate::storage::{Touches, Transaction, Workspace};
@@ -53,8 +53,8 @@ impl Transaction for Claim {
                 continue;
             }
             // A private notice is no message to the group: it neither takes a card's turn nor waits for one.
-            let is_card = matches!(item.errand, Errand::Card { .. });
-            if let Some((free, pace)) = self.room.get(&item.channel).filter(|_| is_card) {
+            let is_message = item.errand.is_message();
+            if let Some((free, pace)) = self.room.get(&item.channel).filter(|_| is_message) {
                 let before = taken.entry(item.channel.clone()).or_default();
                 *before += 1;
                 if *before > *free {
@@ -90,7 +90,7 @@ fn begin(workspace: &mut Workspace, mut item: OutboxItem) -> Option<OutboxItem> 
         let settled = row.is_none_or(|row| row.state.status() != Status::Pending);
         let late = row.is_some_and(|row| workspace.now() >= row.expires_at);
         let card = workspace.delivery(delivery)?;
-        if card.standing.is_empty() {
+        if !card.stands() {
             if late && !settled {
                 // Nobody could answer it any more. The expiry, which is due, judges by what stood before.
                 workspace.remove_outbox(&item.id);
@@ -116,6 +116,42 @@ fn begin(workspace: &mut Workspace, mut item: OutboxItem) -> Option<OutboxItem> 
             });
         }
     }
+    lapse(workspace, &item);
+    let row = item
+        .confirmation
+        .as_ref()
+        .and_then(|id| workspace.confirmation(id));
+    let now = workspace.now();
+    let wanted = match &mut item.errand {
+        Errand::Card { .. } | Errand::Notice { .. } | Errand::Whisper { .. } | Errand::View { .. } => true,
+        Errand::Escalate { step } => row.is_some_and(|row| escalate::is_wanted(row, *step, now)),
+        Errand::Line { line, begun, .. } => {
+            *begun = begun.saturating_add(1);
+            row.is_some_and(|row| line.is_wanted(row))
+        }
+    };
+    if !wanted {
+        workspace.remove_outbox(&item.id);
+        return None;
+    }
     workspace.put_outbox(item.clone());
     Some(item)
+}
+
+/// A permit that nobody used in time: the row of a card waited for that, so that the card can say it.
+fn lapse(workspace: &mut Workspace, item: &OutboxItem) {
+    let Some(request) = item.confirmation.as_ref() else {
+        return;
+    };
+    let now = workspace.now();
+    let lapsed = workspace.confirmation(request).is_some_and(|row| {
+        let unused = row.state.consumed().is_none() && !row.progress.lapsed;
+        unused && row.permit_until().is_some_and(|until| until <= now)
+    });
+    if lapsed {
+        workspace.change_confirmation(request, |row| {
+            row.progress.lapsed = true;
+            row.edition += 1;
+        });
+    }
 }

@@ -10,6 +10,12 @@ pub mod card;
 pub mod claim;
 pub mod dialog;
 pub mod diff;
+pub mod escalate;
+#[cfg(test)]
+mod escalate_tests;
+#[cfg(test)]
+mod fixture;
+pub mod mention;
 pub mod notice;
 pub mod phrase;
 pub mod plan;
@@ -18,9 +24,17 @@ pub mod record;
 #[cfg(test)]
 mod record_tests;
 pub mod registry;
+mod reroute;
+#[cfg(test)]
+mod reroute_tests;
 pub mod sender;
+pub mod thread;
+#[cfg(test)]
+mod thread_tests;
 pub mod view;
 pub mod whisper;
+
+pub use thread::Line;
 
 use gatepost_channel::{Listener, ReplyTone, UtcMillis};
 use serde::{Deserialize, Serialize};
@@ -70,6 +84,27 @@ pub enum Errand {
         /// The message that is next, from 0.
         page: u32,
     },
+    /// Say something below a card.
+    Line {
+        /// Below which card.
+        delivery: DeliveryId,
+        /// What about.
+        line: Line,
+        /// How often somebody began to say it; back to 0 when it certainly was not said.
+        begun: u32,
+    },
+    /// Take the next step of the request's escalation. Nothing is sent.
+    Escalate {
+        /// Which step, from 0.
+        step: u32,
+    },
+}
+
+impl Errand {
+    /// Whether it writes a message to the group, which takes only so many.
+    pub const fn is_message(&self) -> bool {
+        matches!(self, Self::Card { .. } | Self::Line { .. })
+    }
 }
 
 /// One row of the outbox.

@@ -48,6 +48,8 @@ pub struct Phrases {
     pub authority: AuthorityWords,
     /// Headings of the parts that arguments are laid out in.
     pub parts: ArgumentWords,
+    /// Lines below cards.
+    pub thread: ThreadWords,
     layout: LayoutWords,
     /// Answers to words in a chat.
     pub command: CommandWords,
@@ -105,6 +107,7 @@ pub struct FactWords {
     pub risk_medium: String,
     pub risk_high: String,
     pub risk_critical: String,
+    pub escalated: String,
     pub code: String,
 }
 
@@ -156,6 +159,26 @@ pub struct ArgumentWords {
     pub text: String,
     /// An edit; holds `{old}` and `{new}`.
     pub change: String,
+}
+
+/// Lines below cards.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ThreadWords {
+    /// While people are asked; holds `{until}`.
+    pub reminder: String,
+    /// Somebody decided; holds `{what}`, `{who}` and `{at}`.
+    pub decided: String,
+    /// It ended without anybody; holds `{what}` and `{at}`.
+    pub ended: String,
+    /// On a card; holds `{channel}`.
+    pub by_card: String,
+    /// Over the API or the command line.
+    pub by_api: String,
+    /// On the console.
+    pub by_console: String,
+    /// In the terminal.
+    pub by_terminal: String,
 }
 
 #[derive(Debug, Clone, Deserialize)]
@@ -393,6 +416,12 @@ mod tests {
                     "it says for how long: {label}"
                 );
             }
+            let lines = &phrases.thread;
+            assert!(lines.reminder.contains("{until}") && lines.by_card.contains("{channel}"));
+            for hole in ["{what}", "{at}"] {
+                assert!(lines.decided.contains(hole) && lines.ended.contains(hole));
+            }
+            assert!(lines.decided.contains("{who}") && !lines.ended.contains("{who}"));
             assert!(
                 ["{at}", "{count}", "{name}"]
                     .iter()

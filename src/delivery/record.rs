@@ -2,17 +2,19 @@
 
 use std::time::Duration;
 
-use gatepost_channel::{CardForm, Failure, MessageRef};
+use gatepost_channel::{CardForm, Failure, MessageRef, UtcMillis};
 
-use super::{Errand, OutboxItem};
+use super::{Errand, OutboxItem, reroute};
 use crate::audit::{Actor, Draft};
-use crate::confirmation::settle::{refresh_cards, settle};
-use crate::confirmation::{DeliveryState, Standing, State, Status};
+use crate::confirmation::settle::{queue_card, refresh_cards};
+use crate::confirmation::{Delivery, DeliveryState, Standing, Status};
 use crate::ids::{ConfirmationId, DeliveryId};
 use crate::storage::{Touches, Transaction, Workspace};
 
 /// Failed attempts after which an edit or a notice is given up. A post is tried until its request ends.
 const PATIENCE: u32 = 20;
+/// Failed attempts after which a line below a card is given up.
+const LINE_PATIENCE: u32 = 5;
 /// Posts with an unknown outcome after which no further card is risked.
 const UNKNOWN_POSTS: u32 = 2;
 /// The pause before a post with an unknown outcome is repeated.
@@ -56,6 +58,25 @@ pub enum Sent {
     Told,
     /// The notice was not delivered.
     TellFailed(Failure),
+    /// The card's message, below which something was to be said, is no longer there.
+    MessageGone {
+        /// Which.
+        at: MessageRef,
+        /// The platform's word for it.
+        failure: Failure,
+    },
+}
+
+impl Sent {
+    /// Whether it may lead to a card on another channel.
+    pub const fn needs_spares(&self) -> bool {
+        match self {
+            Self::PostUnknown(_) | Self::MessageGone { .. } => true,
+            Self::PostFailed(failure) => !failure.is_temporary(),
+            Self::Edited { failed, .. } => !failed.is_empty(),
+            Self::Posted { .. } | Self::Page { .. } | Self::Told | Self::TellFailed(_) => false,
+        }
+    }
 }
 
 /// Records it.
@@ -65,6 +86,8 @@ pub struct Record {
     pub item: OutboxItem,
     /// What happened.
     pub sent: Sent,
+    /// Cards for the rest of the fallback chain, in order; the first that is needed and free is taken.
+    pub spares: Vec<Delivery>,
 }
 
 impl Transaction for Record {
@@ -94,7 +117,15 @@ impl Transaction for Record {
         match (&item.errand, &self.sent) {
             (Errand::Card { delivery, posts }, sent) => {
                 let next = match item.confirmation.clone() {
-                    Some(request) => card(workspace, &item, &request, (delivery, *posts), sent),
+                    Some(request) => {
+                        let about = About {
+                            item: &item,
+                            request: &request,
+                            delivery,
+                            spares: &self.spares,
+                        };
+                        card(workspace, about, *posts, sent)
+                    }
                     None => Next::GiveUp,
                 };
                 finish(workspace, item, next, current);
@@ -105,8 +136,22 @@ impl Transaction for Record {
                 let next = Next::Retry(pause(item.attempts, failure));
                 finish(workspace, item, next, current);
             }
-            (Errand::Notice { .. } | Errand::Whisper { .. }, _) => workspace.remove_outbox(&item.id),
+            (Errand::Notice { .. } | Errand::Whisper { .. } | Errand::Escalate { .. }, _) => {
+                workspace.remove_outbox(&item.id)
+            }
             (Errand::View { .. }, sent) => super::view::record(workspace, item, sent),
+            (Errand::Line { delivery, .. }, sent) => {
+                if let (Some(request), Sent::MessageGone { at, failure }) = (&item.confirmation, sent) {
+                    let about = About {
+                        item: &item,
+                        request,
+                        delivery,
+                        spares: &self.spares,
+                    };
+                    message_gone(workspace, about, at, failure);
+                }
+                said(workspace, item, sent, current);
+            }
         }
     }
 }
@@ -138,10 +183,66 @@ fn too_late(workspace: &mut Workspace, request: &ConfirmationId, delivery: &Deli
             refresh_cards(workspace, request);
         }
         Sent::PostUnknown(_) => workspace.change_delivery(delivery, |card| {
-            card.unheard |= card.standing.is_empty();
+            card.unheard |= !card.stands();
         }),
         Sent::Edited { edition, done, .. } => shown(workspace, delivery, *edition, done),
-        Sent::PostFailed(_) | Sent::Page { .. } | Sent::Told | Sent::TellFailed(_) => {}
+        Sent::PostFailed(_)
+        | Sent::Page { .. }
+        | Sent::Told
+        | Sent::TellFailed(_)
+        | Sent::MessageGone { .. } => {}
+    }
+}
+
+/// The card that an errand is about.
+#[derive(Clone, Copy)]
+struct About<'a> {
+    item: &'a OutboxItem,
+    request: &'a ConfirmationId,
+    delivery: &'a DeliveryId,
+    spares: &'a [Delivery],
+}
+
+/// What came of a line below a card. One that was certainly not said may be said later; all else is over.
+fn said(workspace: &mut Workspace, mut item: OutboxItem, sent: &Sent, current: bool) {
+    match sent {
+        Sent::TellFailed(failure) if failure.is_temporary() && item.attempts < LINE_PATIENCE => {
+            if let Errand::Line { begun, .. } = &mut item.errand {
+                *begun = 0;
+            }
+            let next = Next::Retry(pause(item.attempts, failure));
+            finish(workspace, item, next, current);
+        }
+        _ => workspace.remove_outbox(&item.id),
+    }
+}
+
+/// A message turned out to be deleted. While people are asked, the card is posted again, once; after that, the next channel of
+/// the chain has its turn.
+fn message_gone(workspace: &mut Workspace, about: About<'_>, at: &MessageRef, failure: &Failure) {
+    let About {
+        item,
+        request,
+        delivery,
+        spares,
+    } = about;
+    workspace.change_delivery(delivery, |card| {
+        card.standing.retain(|message| message.at != *at);
+        card.error = Some(failure.to_string());
+    });
+    audit_failure(workspace, item, request, failure);
+    let pending = workspace
+        .confirmation(request)
+        .is_some_and(|row| row.state.status() == Status::Pending);
+    let nowhere = workspace.delivery(delivery).is_some_and(|card| !card.stands());
+    if !pending || !nowhere {
+        return;
+    }
+    if reroute::post_anew(workspace, delivery) {
+        queue_card(workspace, request, delivery.clone(), item.channel.clone());
+    } else {
+        reroute::fall_back(workspace, item, request, delivery, spares);
+        reroute::end_if_nowhere(workspace, request);
     }
 }
 
@@ -163,6 +264,8 @@ fn shown(workspace: &mut Workspace, delivery: &DeliveryId, edition: u32, done: &
 enum Next {
     /// Nothing is left to do, unless something new was wanted meanwhile.
     Done,
+    /// Nothing is left to do before this time.
+    At(UtcMillis),
     /// Again after this pause.
     Retry(Duration),
     /// Given up for good.
@@ -174,7 +277,13 @@ fn finish(workspace: &mut Workspace, item: OutboxItem, next: Next, current: bool
     match next {
         Next::GiveUp => workspace.remove_outbox(&item.id),
         Next::Done if current => workspace.remove_outbox(&item.id),
-        Next::Done => workspace.put_outbox(OutboxItem {
+        Next::At(not_before) if current => workspace.put_outbox(OutboxItem {
+            lease: None,
+            not_before,
+            attempts: 0,
+            ..item
+        }),
+        Next::Done | Next::At(_) => workspace.put_outbox(OutboxItem {
             lease: None,
             not_before: now,
             attempts: 0,
@@ -192,14 +301,13 @@ fn finish(workspace: &mut Workspace, item: OutboxItem, next: Next, current: bool
     }
 }
 
-fn card(
-    workspace: &mut Workspace,
-    item: &OutboxItem,
-    request: &ConfirmationId,
-    card: (&DeliveryId, u32),
-    sent: &Sent,
-) -> Next {
-    let (delivery, posts) = card;
+fn card(workspace: &mut Workspace, about: About<'_>, posts: u32, sent: &Sent) -> Next {
+    let About {
+        item,
+        request,
+        delivery,
+        spares,
+    } = about;
     let (edition, status) = match workspace.confirmation(request) {
         Some(row) => (row.edition, row.state.status()),
         None => return Next::GiveUp,
@@ -224,15 +332,17 @@ fn card(
                 card.error = None;
                 card.unheard &= !alone;
             });
-            up_to_date(workspace, delivery, edition, status)
+            up_to_date(workspace, (request, delivery), edition, status)
         }
         Sent::PostUnknown(why) => {
             workspace.change_delivery(delivery, |card| {
                 card.error = Some(why.clone());
                 // A press that came before this may have told us where the card stands.
-                card.unheard = card.standing.is_empty();
+                card.unheard = !card.stands();
             });
             if posts >= UNKNOWN_POSTS {
+                // Whether a card stands is not known, and may never be: somebody else should be able to see one.
+                reroute::fall_back(workspace, item, request, delivery, spares);
                 Next::GiveUp
             } else {
                 Next::Retry(UNKNOWN_PAUSE)
@@ -240,7 +350,7 @@ fn card(
         }
         Sent::PostFailed(failure) if failure.is_temporary() => {
             workspace.change_delivery(delivery, |card| {
-                card.state = if card.standing.is_empty() {
+                card.state = if !card.stands() {
                     DeliveryState::Queued
                 } else {
                     DeliveryState::Posted
@@ -251,7 +361,8 @@ fn card(
         }
         Sent::PostFailed(failure) => {
             fail(workspace, item, request, delivery, failure);
-            undeliverable(workspace, request);
+            reroute::fall_back(workspace, item, request, delivery, spares);
+            reroute::end_if_nowhere(workspace, request);
             Next::GiveUp
         }
         Sent::Edited {
@@ -260,38 +371,60 @@ fn card(
             failed,
         } => {
             shown(workspace, delivery, *shows, done);
-            edited(workspace, item, (request, delivery), failed, (edition, status))
+            edited(workspace, about, failed, (edition, status))
         }
-        Sent::Page { .. } | Sent::Told | Sent::TellFailed(_) => Next::GiveUp,
+        Sent::Page { .. } | Sent::Told | Sent::TellFailed(_) | Sent::MessageGone { .. } => Next::GiveUp,
     }
 }
 
 fn edited(
     workspace: &mut Workspace,
-    item: &OutboxItem,
-    card: (&ConfirmationId, &DeliveryId),
+    about: About<'_>,
     failed: &[(MessageRef, Failure)],
     wanted: (u32, Status),
 ) -> Next {
-    let (request, delivery) = card;
-    let mut pauses = Vec::new();
+    let About {
+        item,
+        request,
+        delivery,
+        spares,
+    } = about;
+    let asked = wanted.1 == Status::Pending && workspace.delivery(delivery).is_some_and(Delivery::asks);
+    let (mut pauses, mut stays_stale) = (Vec::new(), false);
     for (at, failure) in failed {
         if failure.is_temporary() && item.attempts < PATIENCE {
             pauses.push(pause(item.attempts, failure));
             continue;
         }
-        // The decision stands in the store; a message that can no longer be edited is let go.
-        workspace.change_delivery(delivery, |card| card.standing.retain(|message| message.at != *at));
         audit_failure(workspace, item, request, failure);
-        workspace.change_delivery(delivery, |card| card.error = Some(failure.to_string()));
+        let gone = matches!(failure, Failure::Gone { .. });
+        workspace.change_delivery(delivery, |card| {
+            card.error = Some(failure.to_string());
+            // While people are asked, a message that stands can be pressed, whether we can edit it or not. Afterwards the
+            // decision stands in the store, and a message that can no longer be edited is let go.
+            if gone || !asked {
+                card.standing.retain(|message| message.at != *at);
+            }
+        });
+        stays_stale |= asked && !gone;
     }
     if let Some(longest) = pauses.into_iter().max() {
         return Next::Retry(longest);
     }
-    if workspace
-        .delivery(delivery)
-        .is_some_and(|card| card.standing.is_empty())
-    {
+    if stays_stale {
+        // The channel takes nothing any more: those who look elsewhere should see the card too.
+        reroute::fall_back(workspace, item, request, delivery, spares);
+        return Next::Done;
+    }
+    if workspace.delivery(delivery).is_some_and(|card| !card.stands()) {
+        if asked && reroute::post_anew(workspace, delivery) {
+            return Next::Retry(Duration::ZERO);
+        }
+        if asked {
+            reroute::fall_back(workspace, item, request, delivery, spares);
+            reroute::end_if_nowhere(workspace, request);
+            return Next::GiveUp;
+        }
         let state = if wanted.1 == Status::Pending {
             DeliveryState::Failed
         } else {
@@ -300,11 +433,16 @@ fn edited(
         workspace.change_delivery(delivery, |card| card.state = state);
         return Next::GiveUp;
     }
-    up_to_date(workspace, delivery, wanted.0, wanted.1)
+    up_to_date(workspace, (request, delivery), wanted.0, wanted.1)
 }
 
 /// Whether every message of the card shows the request as it stands.
-fn up_to_date(workspace: &mut Workspace, delivery: &DeliveryId, edition: u32, status: Status) -> Next {
+fn up_to_date(
+    workspace: &mut Workspace,
+    (request, delivery): (&ConfirmationId, &DeliveryId),
+    edition: u32,
+    status: Status,
+) -> Next {
     let true_everywhere = workspace
         .delivery(delivery)
         .is_some_and(|card| card.standing.iter().all(|message| message.edition >= edition));
@@ -314,7 +452,12 @@ fn up_to_date(workspace: &mut Workspace, delivery: &DeliveryId, edition: u32, st
     if status != Status::Pending {
         workspace.change_delivery(delivery, |card| card.state = DeliveryState::Settled);
     }
-    Next::Done
+    // Should the permit run out unused, the card will say so.
+    let unused = workspace.confirmation(request).and_then(|row| {
+        let waits = row.state.consumed().is_none() && !row.progress.lapsed;
+        row.permit_until().filter(|_| waits)
+    });
+    unused.map_or(Next::Done, Next::At)
 }
 
 fn fail(
@@ -340,20 +483,6 @@ fn audit_failure(workspace: &mut Workspace, item: &OutboxItem, request: &Confirm
         .on(item.channel.as_str())
         .with("error", failure.to_string());
     workspace.audit(draft);
-}
-
-/// Every channel refused the card for good and it can stand nowhere: nobody can be asked.
-fn undeliverable(workspace: &mut Workspace, request: &ConfirmationId) {
-    let nowhere = workspace
-        .deliveries(request)
-        .all(|card| card.state == DeliveryState::Failed && card.standing.is_empty() && !card.unheard);
-    if nowhere {
-        let at = workspace.now();
-        let at = workspace
-            .confirmation(request)
-            .map_or(at, |row| at.min(row.expires_at));
-        settle(workspace, request, State::Undeliverable { at }, Actor::System);
-    }
 }
 
 fn pause(attempts: u32, failure: &Failure) -> Duration {

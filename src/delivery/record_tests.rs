@@ -33,6 +33,7 @@ fn record(world: &mut World, claimed: &Claimed, sent: Sent) {
     world.memory.run(&Record {
         item: claimed.item.clone(),
         sent,
+        spares: Vec::new(),
     });
 }
 
@@ -119,7 +120,11 @@ fn a_decision_during_a_post_is_shown_by_an_edit() {
         .find(|card| OutboxId::of_card(&card.id) == edit.item.id)
         .expect("there");
     assert_eq!(card.state, DeliveryState::Settled);
-    assert!(!world.memory.outbox.contains_key(&edit.item.id));
+    assert_eq!(
+        Some(world.memory.outbox[&edit.item.id].not_before),
+        world.row(&id).confirmation.permit_until(),
+        "it waits for nothing but the end of the permit"
+    );
 }
 
 #[test]

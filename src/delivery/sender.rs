@@ -7,14 +7,15 @@ use std::time::Duration;
 use gatepost_channel::{
     Card, CardForm, Failure, FullView, Inert, MessageRef, Pace, PostKey, Posted, UtcMillis,
 };
-use tracing::{debug, warn};
+use tracing::{debug, info, warn};
 
-use super::Errand;
 use super::card::CardMaker;
 use super::claim::{Claim, Claimed};
 use super::dialog::Sight;
+use super::escalate::{self, Escalate};
 use super::record::{Record, Sent};
 use super::registry::{Listed, Registry};
+use super::{Errand, OutboxItem, plan, thread};
 use crate::clock::Clock;
 use crate::confirmation::{Delivery, Dossier};
 use crate::ids::{ChannelName, ConfirmationId, DeliveryId, Ids, WorkerId};
@@ -46,9 +47,11 @@ pub struct Sender {
     registry: Registry,
     maker: CardMaker,
     clock: Arc<dyn Clock>,
+    ids: Arc<dyn Ids>,
     worker: WorkerId,
     pace: Mutex<BTreeMap<ChannelName, Bucket>>,
     last_post: Mutex<BTreeMap<ChannelName, UtcMillis>>,
+    troubles: Mutex<BTreeMap<ChannelName, String>>,
 }
 
 /// A token bucket for one channel.
@@ -91,7 +94,7 @@ impl Sender {
         registry: Registry,
         maker: CardMaker,
         clock: Arc<dyn Clock>,
-        ids: &dyn Ids,
+        ids: &Arc<dyn Ids>,
     ) -> Arc<Self> {
         let now = clock.now();
         let pace = registry
@@ -114,9 +117,11 @@ impl Sender {
             registry,
             maker,
             clock,
-            worker: WorkerId::fresh(ids),
+            worker: WorkerId::fresh(&**ids),
+            ids: Arc::clone(ids),
             pace: Mutex::new(pace),
             last_post: Mutex::default(),
+            troubles: Mutex::default(),
         })
     }
 
@@ -142,6 +147,34 @@ impl Sender {
             .unwrap_or_else(PoisonError::into_inner)
             .get(channel)
             .copied()
+    }
+
+    /// Why a channel takes no cards: what it said to the last one, by this process. Nothing once it has taken one again.
+    pub fn trouble(&self, channel: &ChannelName) -> Option<String> {
+        let troubles = self.troubles.lock().unwrap_or_else(PoisonError::into_inner);
+        troubles.get(channel).cloned()
+    }
+
+    /// Remembers how a channel took a card. What is temporary or not known tells nothing.
+    pub fn fared(&self, channel: &ChannelName, posted: &Posted) {
+        match posted {
+            Posted::At(_) | Posted::Minimal(_) => self.refused(channel, None),
+            Posted::NotSent(failure) => self.refused(channel, Some(failure)),
+            Posted::Unknown { .. } => {}
+        }
+    }
+
+    fn refused(&self, channel: &ChannelName, failure: Option<&Failure>) {
+        let mut troubles = self.troubles.lock().unwrap_or_else(PoisonError::into_inner);
+        match failure {
+            None => {
+                troubles.remove(channel);
+            }
+            Some(Failure::Retry { .. } | Failure::Gone { .. }) => {}
+            Some(failure) => {
+                troubles.insert(channel.clone(), failure.to_string());
+            }
+        }
     }
 
     /// Sends until the server stops. What was claimed is sent and recorded before the task ends.
@@ -171,7 +204,7 @@ impl Sender {
                 Ok(claimed) => {
                     for one in claimed {
                         // Before the next claim: what is taken must not be counted as free once more.
-                        if matches!(one.item.errand, Errand::Card { .. }) {
+                        if one.item.errand.is_message() {
                             self.spend(&one.item.channel);
                         }
                         let sender = Arc::clone(&self);
@@ -228,42 +261,14 @@ impl Sender {
     /// Sends one claimed row and records what came of it.
     pub async fn send(&self, claimed: Claimed) {
         let Claimed { item, dossier } = claimed;
+        if let Errand::Escalate { .. } = item.errand {
+            return self.escalate(item, dossier).await;
+        }
         let sent = match self.registry.get(item.channel.as_str()) {
             None => no_channel(&item.errand),
-            Some(listed) => match &item.errand {
-                Errand::Notice { user, chat, text } => match listed.channel.private_notice() {
-                    None => Sent::Told,
-                    Some(notice) => match notice.tell(user, chat, &Inert::new(text)).await {
-                        Ok(()) => Sent::Told,
-                        Err(failure) => Sent::TellFailed(failure),
-                    },
-                },
-                Errand::Whisper { .. } => self.whisper(listed, &item, dossier.as_ref()).await,
-                Errand::View {
-                    delivery,
-                    user,
-                    revision,
-                    page,
-                } => {
-                    let Some(dossier) = &dossier else { return };
-                    let key = PostKey(format!("{}:{page}", item.id));
-                    self.view(listed, dossier, delivery, (user, *revision), *page, &key)
-                        .await
-                }
-                Errand::Card { delivery, .. } => {
-                    let Some(dossier) = &dossier else { return };
-                    let Some(card) = dossier.deliveries.iter().find(|card| card.id == *delivery) else {
-                        return;
-                    };
-                    let edition = dossier.confirmation.edition;
-                    let looks = self.maker.card(dossier, card, &listed.voice, self.clock.now());
-                    if card.standing.is_empty() {
-                        self.post(listed, &looks, &PostKey(delivery.to_string()), edition)
-                            .await
-                    } else {
-                        self.edit(listed, dossier, card, &looks).await
-                    }
-                }
+            Some(listed) => match self.carry_out(listed, &item, dossier.as_ref()).await {
+                Some(sent) => sent,
+                None => return,
             },
         };
         debug!(channel = %item.channel, request = item.confirmation.as_ref().map(ConfirmationId::as_str), what = word(&sent), "sent");
@@ -271,14 +276,90 @@ impl Sender {
             onlooker.sent(&item.channel, item.confirmation.as_ref(), &sent);
         }
         let channel = item.channel.clone();
+        let spares = match (&dossier, &sent) {
+            (Some(dossier), sent) if sent.needs_spares() => {
+                plan::spares(&self.registry, &self.maker, &*self.ids, dossier)
+            }
+            _ => Vec::new(),
+        };
         // A record that is lost (the store is down) is made good by the claim's end: the row is claimed again.
-        if let Err(error) = self.store.run(Record { item, sent }).await {
+        if let Err(error) = self.store.run(Record { item, sent, spares }).await {
             warn!(%error, %channel, "what was sent could not be recorded");
         }
     }
 
+    /// What the errand asks for, on its channel. `None` where there is nothing to be done about a request that is not there.
+    async fn carry_out(&self, listed: &Listed, item: &OutboxItem, dossier: Option<&Dossier>) -> Option<Sent> {
+        let card_of = |delivery: &DeliveryId| {
+            let dossier = dossier?;
+            let mut cards = dossier.deliveries.iter();
+            Some((dossier, cards.find(|card| card.id == *delivery)?))
+        };
+        Some(match &item.errand {
+            Errand::Escalate { .. } => return None,
+            Errand::Notice { user, chat, text } => match listed.channel.private_notice() {
+                None => Sent::Told,
+                Some(notice) => match notice.tell(user, chat, &Inert::new(text)).await {
+                    Ok(()) => Sent::Told,
+                    Err(failure) => Sent::TellFailed(failure),
+                },
+            },
+            Errand::Whisper { .. } => self.whisper(listed, item, dossier).await,
+            Errand::View {
+                delivery,
+                user,
+                revision,
+                page,
+            } => {
+                let dossier = dossier?;
+                let key = PostKey(format!("{}:{page}", item.id));
+                self.view(listed, dossier, delivery, (user, *revision), *page, &key)
+                    .await
+            }
+            Errand::Line { delivery, line, .. } => {
+                let about = card_of(delivery)?;
+                thread::say(&self.maker, listed, (item, *line), about, self.clock.now()).await
+            }
+            Errand::Card { delivery, .. } => {
+                let (dossier, card) = card_of(delivery)?;
+                let edition = dossier.confirmation.edition;
+                let looks = self.maker.card(dossier, card, &listed.voice, self.clock.now());
+                if !card.stands() {
+                    self.post(listed, &looks, &key(card), edition).await
+                } else {
+                    let sent = self.edit(listed, dossier, card, &looks).await;
+                    if let Sent::Edited { failed, .. } = &sent {
+                        for (_, failure) in failed {
+                            self.refused(&listed.name, Some(failure));
+                        }
+                    }
+                    sent
+                }
+            }
+        })
+    }
+
+    /// Plans the cards of the channels that the next step brings in, and takes the step.
+    async fn escalate(&self, item: OutboxItem, dossier: Option<Dossier>) {
+        let Some(dossier) = dossier else { return };
+        let step = escalate::step_of(&dossier.confirmation, &item.errand).unwrap_or_default();
+        let cards = plan::asking(&self.registry, &self.maker, &*self.ids, &dossier, &step.channels);
+        let request = dossier.confirmation.id;
+        match self.store.run(Escalate { item, cards }).await {
+            Ok(true) => {
+                info!(%request, "nobody decided, so the next step was taken");
+                metrics::counter!("gatepost_escalations_total").increment(1);
+            }
+            Ok(false) => {}
+            // The row is claimed again when the claim's time is over.
+            Err(error) => warn!(%error, %request, "a step could not be taken"),
+        }
+    }
+
     async fn post(&self, listed: &Listed, card: &Card, key: &PostKey, edition: u32) -> Sent {
-        match listed.channel.post(card, key).await {
+        let posted = listed.channel.post(card, key).await;
+        self.fared(&listed.name, &posted);
+        match posted {
             Posted::At(at) => self.posted(listed, at, CardForm::LaidOut, edition),
             Posted::Minimal(at) => self.posted(listed, at, CardForm::Minimal, edition),
             Posted::Unknown { why } => Sent::PostUnknown(why),
@@ -410,13 +491,26 @@ impl Sender {
     }
 }
 
+/// Names the attempts to post a card: another name once a message of it was deleted, since under the old one the platform may
+/// take the card for posted.
+fn key(card: &Delivery) -> PostKey {
+    match card.lost {
+        0 => PostKey(card.id.to_string()),
+        lost => PostKey(format!("{}.{lost}", card.id)),
+    }
+}
+
 /// The channel was taken out of the configuration since.
 fn no_channel(errand: &Errand) -> Sent {
     match errand {
         Errand::Card { .. } => Sent::PostFailed(Failure::Setup {
             why: "the channel is no longer configured".to_owned(),
         }),
-        Errand::Notice { .. } | Errand::Whisper { .. } | Errand::View { .. } => Sent::Told,
+        Errand::Notice { .. }
+        | Errand::Whisper { .. }
+        | Errand::View { .. }
+        | Errand::Line { .. }
+        | Errand::Escalate { .. } => Sent::Told,
     }
 }
 
@@ -429,6 +523,7 @@ const fn word(sent: &Sent) -> &'static str {
         Sent::Page { .. } => "shown",
         Sent::Told => "told",
         Sent::TellFailed(_) => "not told",
+        Sent::MessageGone { .. } => "the message is gone",
     }
 }
 

@@ -88,22 +88,7 @@ pub struct Stage {
 pub fn everybody(stages: &[Stage]) -> Approvers {
     let mut all = Approvers::default();
     for stage in stages {
-        let Approvers {
-            roles,
-            operators,
-            on_call,
-        } = &stage.approvers;
-        for (into, from) in [
-            (&mut all.roles, roles),
-            (&mut all.operators, operators),
-            (&mut all.on_call, on_call),
-        ] {
-            for name in from {
-                if !into.contains(name) {
-                    into.push(name.clone());
-                }
-            }
-        }
+        all.include(&stage.approvers);
     }
     all
 }

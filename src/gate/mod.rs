@@ -1,10 +1,11 @@
 //! The gate: what a tool call is, what policy says about it, and what people may see of it.
 //!
 //! In reading order: [`json`] and [`number`] give arguments one meaning, [`arguments`] and [`digest`] name a call,
-//! [`redact`](mod@redact) hides what people must not see, [`decision`] says what an answer needs, [`duty`] who is on call or away,
+//! [`redact`](mod@redact) hides what people must not see, [`decision`] says what an answer needs, [`after`] what happens while none comes, [`duty`] who is on call or away,
 //! [`edit`] what people may change of a call, [`verdict`] why a call does not run.
 //! The room is pure: it knows no platform, store, web, clock or chance.
 
+pub mod after;
 pub mod arguments;
 pub mod decision;
 pub mod digest;
@@ -19,6 +20,7 @@ pub mod terms;
 pub mod verdict;
 pub mod view;
 
+pub use after::AfterTerms;
 pub use arguments::{Arguments, InvalidArguments, ToolName};
 pub use decision::{DecisionTerms, RequireReason, Stage};
 pub use digest::{Digest, ShortCode};

@@ -291,7 +291,7 @@ impl Bench {
             registry.clone(),
             maker.clone(),
             Arc::clone(&shared),
-            &*ids,
+            &ids,
         );
         let dana = super::auth::Operator {
             id: "dana".into(),

@@ -99,6 +99,7 @@ pub(crate) fn terms() -> Terms {
         risk: None,
         redact: Vec::new(),
         decision: DecisionTerms::default(),
+        after: crate::gate::AfterTerms::default(),
     }
 }
 

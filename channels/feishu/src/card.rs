@@ -295,7 +295,7 @@ fn label(text: &str) -> String {
 }
 
 /// A text of ours, as plain text and at most so many characters.
-fn short(text: &str, most: usize) -> String {
+pub(crate) fn short(text: &str, most: usize) -> String {
     Inert::new(text).as_str().chars().take(most).collect()
 }
 

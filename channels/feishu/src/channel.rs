@@ -155,6 +155,10 @@ impl Channel for FeishuChannel {
         Some(self)
     }
 
+    fn threads(&self) -> Option<&dyn gatepost_channel::Threads> {
+        Some(self)
+    }
+
     fn connection(&self) -> Option<Arc<dyn Connection>> {
         match &self.inlet {
             Inlet::Webhook(_) => None,

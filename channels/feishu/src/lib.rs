@@ -33,6 +33,7 @@ mod legacy;
 mod message;
 mod page;
 mod post;
+mod thread;
 mod token;
 mod verify;
 mod whisper;

@@ -16,6 +16,7 @@ use crate::exam::{Finding, Needs};
 use crate::failure::Failure;
 use crate::inbound::{Click, HttpAnswer};
 use crate::text::Inert;
+use crate::threads::Threads;
 use crate::verify::Verifier;
 
 /// One app on one platform. Channels with the same key share connections, token caches and callbacks.
@@ -164,6 +165,11 @@ pub trait Channel: Send + Sync {
 
     /// The callback side, for channels that are called over HTTP. A socket channel has none.
     fn webhook(&self) -> Option<&dyn Webhook> {
+        None
+    }
+
+    /// Lines below a card, for platforms that have threads or replies.
+    fn threads(&self) -> Option<&dyn Threads> {
         None
     }
 

@@ -9,7 +9,7 @@
 //!    [`command`]: words to the bot, which come in the same way and are answered to one person alone.
 //!    [`ask`] and [`dialog`]: a press that opens something for one person first, and what opens.
 //! 4. [`connection`]: clicks without a public address, over connections that the adapter opens and the core's intake answers.
-//! 5. [`text`]: how untrusted text becomes [`Inert`].
+//! 5. [`text`]: how untrusted text becomes [`Inert`]; [`threads`]: lines below a card.
 //! 6. [`failure`]: what can go wrong when a platform is called, in classes that say what to do next.
 //! 7. [`exam`]: the close look of `gatepost doctor`.
 //! 8. [`directory`]: who somebody is on the platform, and who is in a group.
@@ -36,6 +36,7 @@ mod pieces;
 pub mod secret;
 pub mod share;
 pub mod text;
+pub mod threads;
 pub mod time;
 pub mod verify;
 
@@ -57,5 +58,6 @@ pub use inbound::{Click, Decision, HttpAnswer, Inbound, PlatformUser};
 pub use secret::{EmptySecret, Secret};
 pub use share::even_share;
 pub use text::{Clip, Inert};
+pub use threads::{Mention, Note, Threads};
 pub use time::UtcMillis;
 pub use verify::{FrameVerifier, Opened, RawRequest, Refusal, RefusalKind, Verified, Verifier, same_bytes};

@@ -171,6 +171,10 @@ impl Channel for SlackChannel {
         }
     }
 
+    fn threads(&self) -> Option<&dyn gatepost_channel::Threads> {
+        Some(self)
+    }
+
     fn connection(&self) -> Option<Arc<dyn Connection>> {
         match &self.app.inlet {
             Inlet::Webhook(_) => None,

@@ -148,6 +148,8 @@ fn class(code: &str) -> Class {
         | "block_mismatch"
         | "invalid_charset" => Class::Content,
         "message_not_found"
+        | "thread_not_found"
+        | "cannot_reply_to_message"
         | "cant_update_message"
         | "edit_window_closed"
         | "streaming_state_conflict"

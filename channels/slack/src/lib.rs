@@ -31,6 +31,7 @@ mod modal;
 mod notice;
 mod post;
 mod submission;
+mod thread;
 mod verify;
 mod wait;
 

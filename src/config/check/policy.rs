@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use gatepost_channel::UtcMillis;
 
-use super::{Complaint, ProblemKind, View, duty, one_of, shown};
+use super::{Complaint, ProblemKind, View, after, duty, one_of, shown};
 use crate::{
     config::{ChannelConfig, Kind, Operator, Role, policy::PolicyDraft},
     gate::{
@@ -32,6 +32,9 @@ pub(super) fn check(view: &View<'_>, policy: &PolicyDraft) {
         .confirm
         .as_ref()
         .is_some_and(|confirm| names_stand(view, "policy.confirm", confirm));
+    if let Some(confirm) = &policy.confirm {
+        after::times_fit(view, "policy.confirm", confirm, &ConfirmSource::default());
+    }
     let mut catch_alls = Vec::new();
     for (index, rule) in policy.rules.iter().enumerate() {
         let Some(rule) = rule else { continue };
@@ -42,6 +45,7 @@ pub(super) fn check(view: &View<'_>, policy: &PolicyDraft) {
             catch_alls.push(rule);
         }
         let Some(confirm) = &policy.confirm else { continue };
+        after::times_fit(view, &path, &rule.confirm, confirm);
         let own = rule.confirm.summed();
         let asking = Asking {
             path: &path,
@@ -124,10 +128,11 @@ fn names_stand(view: &View<'_>, path: &str, confirm: &ConfirmSource) -> bool {
             approvers_stand(view, &format!("{path}.stages[{index}]"), &stage.approvers);
         }
     }
+    after::names_stand(view, path, confirm);
     view.cx.count() == before
 }
 
-fn approvers_stand(view: &View<'_>, path: &str, approvers: &Approvers) {
+pub(super) fn approvers_stand(view: &View<'_>, path: &str, approvers: &Approvers) {
     let known: Vec<&str> = view.operators().map(|operator| operator.id.as_str()).collect();
     for (index, id) in approvers.operators.iter().enumerate() {
         if !known.contains(&id.as_str()) {

@@ -7,6 +7,7 @@ use std::time::Duration;
 use gatepost_channel::Risk;
 use serde::{Deserialize, Serialize};
 
+use crate::gate::after::AfterSource;
 use crate::gate::decision::{RequireReason, Stage, everybody, persons_needed};
 use crate::gate::edit::EditScope;
 use crate::gate::grant::GrantTerms;
@@ -55,6 +56,28 @@ impl Approvers {
     }
 }
 
+impl Approvers {
+    /// Lets everybody decide whom the other list names too.
+    pub fn include(&mut self, other: &Self) {
+        let Self {
+            roles,
+            operators,
+            on_call,
+        } = other;
+        for (into, from) in [
+            (&mut self.roles, roles),
+            (&mut self.operators, operators),
+            (&mut self.on_call, on_call),
+        ] {
+            for name in from {
+                if !into.contains(name) {
+                    into.push(name.clone());
+                }
+            }
+        }
+    }
+}
+
 /// The settings of a confirmation. In a rule, what is left out comes from `policy.confirm`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ConfirmSource {
@@ -86,6 +109,8 @@ pub struct ConfirmSource {
     pub grants: Option<GrantTerms>,
     /// What people may change of the arguments when they approve. A rule's own; never from `policy.confirm`.
     pub edits: Option<EditScope>,
+    /// What happens after the cards were posted.
+    pub after: AfterSource,
 }
 
 impl ConfirmSource {

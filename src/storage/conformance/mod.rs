@@ -182,6 +182,8 @@ impl Ask {
                 token_hash,
                 approvable: true,
                 unheard: false,
+                told: false,
+                lost: 0,
                 standing: Vec::new(),
                 error: None,
             }
@@ -221,6 +223,7 @@ impl Ask {
                 risk: None,
                 redact: Vec::new(),
                 decision: DecisionTerms::default(),
+                after: crate::gate::AfterTerms::default(),
             },
             deliveries: (0..self.cards).map(card).collect(),
             grantors: Some(roll()),

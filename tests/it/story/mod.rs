@@ -21,6 +21,7 @@ macro_rules! on_every_store {
     };
 }
 
+mod after;
 mod approve;
 mod body;
 mod bug_input;

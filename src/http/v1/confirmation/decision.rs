@@ -7,7 +7,9 @@ use serde_json::value::RawValue;
 use super::super::raw;
 use crate::clock::rfc3339;
 use crate::confirmation::{Basis, Confirmation, Dossier, Progress, Status, grant, stage};
+use crate::delivery::escalate;
 use crate::gate::json::Pointer;
+use crate::gate::policy::Approvers;
 use crate::gate::{Digest, EditScope, EditTerms, RequireReason, shown_canonical, shown_changes};
 use crate::http::problem::Problem;
 
@@ -27,6 +29,12 @@ pub(super) struct DecisionView {
     approved_by_grant: Option<String>,
     /// The grant that its approval made.
     grant_id: Option<String>,
+    /// The steps of its escalation; left out where there are none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    escalation: Vec<StepView>,
+    /// Whether the permit's time passed before anybody used it; left out while that is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    permit_lapsed: Option<bool>,
     /// What an Approve may change of the arguments: `true` for all of them, or the places; `false` where nothing may be changed.
     edits_accepted: EditsView,
 }
@@ -39,6 +47,33 @@ enum EditsView {
     Any(bool),
     /// What stands at these places.
     At(Vec<String>),
+}
+
+#[derive(Debug, Serialize)]
+struct StepView {
+    /// When it falls due.
+    at: String,
+    /// Whether it was taken.
+    taken: bool,
+    remind: bool,
+    mention: bool,
+    channels: Vec<String>,
+    /// Who may decide from then on too.
+    approvers: Option<Approvers>,
+}
+
+fn escalation(row: &Confirmation, taken: u32) -> Vec<StepView> {
+    let steps = (0..).zip(&row.terms.after.escalate);
+    steps
+        .map(|(at, step)| StepView {
+            at: rfc3339(escalate::due(row, step)),
+            taken: at < taken,
+            remind: step.remind,
+            mention: step.mention,
+            channels: step.channels.clone(),
+            approvers: step.approvers.clone(),
+        })
+        .collect()
 }
 
 #[derive(Debug, Serialize)]
@@ -57,6 +92,8 @@ pub(super) fn view(dossier: &Dossier) -> DecisionView {
         basis,
         granted,
         edit: _,
+        escalated,
+        lapsed,
     } = &row.progress;
     let stages: Vec<_> = stage::each(&row.terms)
         .filter_map(|stage| {
@@ -85,6 +122,8 @@ pub(super) fn view(dossier: &Dossier) -> DecisionView {
         approved_by_grant: basis.as_ref().and_then(Basis::grant).map(ToString::to_string),
         grant_id: granted.as_ref().map(ToString::to_string),
         edits_accepted: edits_accepted(row),
+        escalation: escalation(row, *escalated),
+        permit_lapsed: lapsed.then_some(true),
     }
 }
 

@@ -103,6 +103,9 @@ struct DeliveryView {
     state: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
+    /// Whether the channel is only told; left out where it asks.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    told: bool,
 }
 
 /// Shows a request. Every field of the row is named here, so that a new one cannot be forgotten or slip out.
@@ -231,6 +234,8 @@ fn delivery(delivery: Delivery) -> DeliveryView {
         unheard: _,
         standing,
         error,
+        told,
+        lost: _,
     } = delivery;
     DeliveryView {
         channel: channel.0,
@@ -241,6 +246,7 @@ fn delivery(delivery: Delivery) -> DeliveryView {
             state => state.as_str(),
         },
         error,
+        told,
     }
 }
 

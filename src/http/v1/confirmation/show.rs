@@ -69,7 +69,7 @@ pub async fn look(api: &Api, operator: &Operator, dossier: &Dossier, surface: &s
     if !api
         .gatekeeper()
         .roll()
-        .may_decide(&operator.id, &row.org, &row.terms, api.clock().now())
+        .may_decide(&operator.id, &row.org, &row.in_force(), api.clock().now())
     {
         return Err(Problem::forbidden(
             "not_a_decider",

@@ -252,6 +252,13 @@ pub(super) fn name_blocks(world: &mut World, blocks: &mut Value) {
 fn post_message(world: &mut World, args: &Value, now_ms: i64) -> Outcome {
     let channel = open_channel(world, args)?;
     let revision = revision(world, args, 40_000)?;
+    let mut mentioned = Vec::new();
+    super::world::collect_users(&revision.blocks, &mut mentioned);
+    if let Some(nobody) = mentioned.into_iter().find(|id| !world.users.contains_key(id)) {
+        return Err(refused(Refusal::Invalid(vec![format!(
+            "[ERROR] invalid user: {nobody} [json-pointer:/blocks]"
+        )])));
+    }
     if world.rate_limited
         && let Err(wait_ms) = world.limiter.take(&channel, now_ms)
     {

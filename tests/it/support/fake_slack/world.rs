@@ -74,6 +74,13 @@ impl Revision {
         found
     }
 
+    /// The persons whom the message mentions.
+    pub fn mentions(&self) -> Vec<String> {
+        let mut found = Vec::new();
+        collect_users(&self.blocks, &mut found);
+        found
+    }
+
     /// Everything that a person could read: the fallback text and each text of the blocks, one a line.
     pub fn visible_text(&self) -> String {
         let mut lines = vec![self.text.clone()];
@@ -90,6 +97,20 @@ fn collect_action_ids(value: &Value, found: &mut Vec<String>) {
                 found.push(id.to_owned());
             }
             fields.values().for_each(|field| collect_action_ids(field, found));
+        }
+        _ => {}
+    }
+}
+
+/// The persons that elements of rich text mention.
+pub(super) fn collect_users(value: &Value, found: &mut Vec<String>) {
+    match value {
+        Value::Array(items) => items.iter().for_each(|item| collect_users(item, found)),
+        Value::Object(fields) => {
+            if fields.get("type").is_some_and(|kind| kind == "user") {
+                found.extend(fields.get("user_id").and_then(Value::as_str).map(str::to_owned));
+            }
+            fields.values().for_each(|field| collect_users(field, found));
         }
         _ => {}
     }
