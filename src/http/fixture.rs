@@ -579,11 +579,7 @@ impl Verifier for FakeChannel {
                 ids: vec![text("user")],
                 tenant: None,
             },
-            decision: if text("decision") == "approve" {
-                Decision::Approve
-            } else {
-                Decision::Reject
-            },
+            decision: serde_json::from_value(json["decision"].clone()).unwrap_or(Decision::Reject),
             button: text("button").parse().ok(),
             reason: json["reason"].as_str().map(str::to_owned),
             grant: json["grant"].as_str().map(str::to_owned),

@@ -64,6 +64,8 @@ mod fake_socket;
 #[cfg(test)]
 mod fixture;
 #[cfg(test)]
+mod page_tests;
+#[cfg(test)]
 mod post_tests;
 #[cfg(test)]
 mod sdk_tests;
