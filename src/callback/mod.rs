@@ -14,7 +14,7 @@ use gatepost_channel::{
 use tracing::{debug, info, warn};
 
 use crate::clock::Clock;
-use crate::confirmation::decide::{Ballot, Clicked, Decide, Decided, Surface, Target};
+use crate::confirmation::decide::{Backing, Ballot, Clicked, Decide, Decided, Surface, Target};
 use crate::delivery::button::token_hash;
 use crate::delivery::notice::QueueNotice;
 use crate::delivery::registry::Listed;
@@ -223,6 +223,7 @@ impl Intake {
             edit: None,
             seen: None,
             surface: Surface::Card,
+            backing: Backing::default(),
             roll: Arc::clone(self.gatekeeper.roll()),
         }
     }
@@ -245,12 +246,7 @@ impl Intake {
                 channel: home.name.clone(),
                 user: user.clone(),
                 chat: click.chat.clone(),
-                text: self
-                    .gatekeeper
-                    .maker()
-                    .phrases(home.language)
-                    .reply(said.key)
-                    .to_owned(),
+                text: self.words(home, said.key, Some(&decided)),
             };
             if let Err(error) = self.gatekeeper.store().run(notice).await {
                 warn!(%error, channel = %home.name, "a private notice could not be queued");
@@ -272,8 +268,24 @@ impl Intake {
         });
         Reply {
             tone,
-            text: Inert::new(maker.phrases(home.language).reply(key)),
+            text: Inert::new(&self.words(home, key, decided)),
             card,
+        }
+    }
+
+    /// Our words; behind those that send a person on, where the request can be seen whole.
+    fn words(&self, home: &Listed, key: &str, decided: Option<&Decided>) -> String {
+        let maker = self.gatekeeper.maker();
+        let said = maker.phrases(home.language).reply(key);
+        let row = decided
+            .and_then(|decided| decided.dossier.as_ref())
+            .map(|dossier| &dossier.confirmation);
+        let place = row
+            .filter(|_| reply::leads_to_console(key))
+            .and_then(|row| maker.full_view(row));
+        match place {
+            Some(place) => format!("{said} {place}"),
+            None => said.to_owned(),
         }
     }
 }

@@ -14,6 +14,7 @@ use crate::gate::policy::{Policy, PolicySource};
 pub mod address;
 pub mod agent;
 pub mod auth;
+mod authority;
 pub mod channel;
 mod check;
 pub mod child;

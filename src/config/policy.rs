@@ -7,6 +7,7 @@ use crate::gate::edit::EditScope;
 use crate::gate::grant::{GrantArguments, GrantScope, GrantTerms};
 use crate::gate::policy::{Approvers, ConfirmSource, Effect, PartialView, PolicySource, RuleSource};
 
+use super::authority::{decode_break_glass, decode_step_up};
 use super::{
     context::{Complaint, Context},
     node::{MapReader, Reader, describe},
@@ -121,11 +122,13 @@ fn decode_confirm(map: &mut MapReader<'_>, cx: &Context<'_>) -> Option<ConfirmSo
         stages: None,
         grants: None,
         edits: None,
+        step_up: map.optional("step_up").and_then(|asked| decode_step_up(&asked)),
+        break_glass: None,
     };
     (cx.count() == before).then_some(source)
 }
 
-fn decode_approvers(reader: &Reader<'_>) -> Option<Approvers> {
+pub(super) fn decode_approvers(reader: &Reader<'_>) -> Option<Approvers> {
     let mut map = reader.map()?;
     let (roles, operators) = (map.optional("roles"), map.optional("operators"));
     let on_call = map.optional("on_call");
@@ -172,10 +175,14 @@ fn decode_rule(reader: &Reader<'_>) -> Option<RuleSource> {
     let edits = map
         .optional("accepts_edits")
         .and_then(|edits| decode_edits(&edits));
+    let break_glass = map
+        .optional("break_glass")
+        .and_then(|glass| decode_break_glass(&glass));
     let confirm = decode_confirm(&mut map, cx).map(|confirm| ConfirmSource {
         stages,
         grants,
         edits,
+        break_glass,
         ..confirm
     });
     map.finish();

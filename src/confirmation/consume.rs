@@ -11,7 +11,7 @@ use crate::ids::{ConfirmationId, GrantId, PermitId, TokenName};
 use crate::storage::{Touches, Transaction, Workspace};
 
 use super::roll::Roll;
-use super::{Basis, Permit, State, Status, edit, grant, stage};
+use super::{Basis, Permit, State, Status, break_glass, edit, grant, stage};
 
 /// Asks for the permit of an approved call.
 #[derive(Debug, Clone)]
@@ -169,6 +169,7 @@ fn judge(workspace: &Workspace, request: &Consume) -> Result<Granted, NotGranted
             let votes = edit::standing(workspace.votes(&request.id), &row.progress);
             stage::all_approve(&votes, row, &request.roll)
         }
+        Some(Basis::BreakGlass(broken)) => break_glass::still_stands(row, broken, &request.roll),
         Some(Basis::Grant(id)) => {
             grant::still_stands(workspace, id, row, request.offered.as_ref(), &request.roll)
         }

@@ -11,15 +11,16 @@ use crate::delivery::OutboxItem;
 use crate::ids::{ChannelName, ConfirmationId, DeliveryId, OperatorId, Org, OutboxId};
 use crate::storage::{ReplayKey, ReplayRow, TokenHash, Touches, Transaction, Workspace};
 
-use super::count::count;
+use super::break_glass::{self, Glass};
+use super::cast::Allowed;
 use super::edit::{self, EditRefusal, Revised};
 use super::grant::{self, Wish};
 use super::roll::Roll;
 use super::settle::refresh_cards;
 pub use super::spoken::Spoken;
-use super::{Confirmation, DeliveryState, Dossier, Standing, Status, Vote, VoteContent, expire, stage};
+use super::step_up::{self, Waiting};
+use super::{Confirmation, DeliveryState, Dossier, Standing, Status, Vote, proof, stage};
 use crate::gate::decision::says_something;
-use crate::gate::grant::GrantScope;
 
 /// How long an accepted callback is remembered at least, beyond the life of its request: the freshness window of the
 /// platforms with room to spare.
@@ -53,6 +54,11 @@ impl Surface {
         Self::Terminal,
         Self::Command,
     ];
+
+    /// Whether it is on a chat platform, where no code is given: whoever holds the account there would hold both.
+    pub const fn is_chat(self) -> bool {
+        matches!(self, Self::Card | Self::Command)
+    }
 
     /// The word of the store.
     pub const fn as_str(self) -> &'static str {
@@ -140,8 +146,19 @@ pub struct Decide {
     pub seen: Option<u32>,
     /// Through what.
     pub surface: Surface,
+    /// What backs the answer beside the person's word.
+    pub backing: Backing,
     /// Who may decide, as the configuration has it now.
     pub roll: Arc<Roll>,
+}
+
+/// What backs an answer beside the person's word. The default is nothing.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Backing {
+    /// The one-time code that was given with it, as it was typed.
+    pub code: Option<String>,
+    /// That it goes past everybody else.
+    pub glass: Option<Glass>,
 }
 
 /// What an answer did.
@@ -149,6 +166,8 @@ pub struct Decide {
 pub enum Ruling {
     /// The vote counts; more are needed.
     Counted,
+    /// The approval counts nothing yet: it waits for what completes it.
+    Armed(Waiting),
     /// The vote counts and settled the request.
     Settled,
     /// The same callback came before: this was its answer.
@@ -194,6 +213,20 @@ pub enum Refusal {
     Edit(EditRefusal),
     /// The arguments were changed since, and the answer does not say that the person saw it.
     EditUnseen,
+    /// The rule asks for a one-time code, and none was given.
+    CodeRequired,
+    /// The rule asks for a one-time code, and none is set up for the person.
+    CodeNotSetUp,
+    /// The code is wrong, too old, or was used before.
+    WrongCode,
+    /// Too many wrong codes: none is read for a while.
+    TooManyCodes,
+    /// The person's approval waits already for what completes it.
+    AlreadyArmed,
+    /// The rule lets nobody break the glass.
+    BreakGlassNotOffered,
+    /// The glass was broken as often as the rule allows.
+    BreakGlassUsedUp,
     /// The person's first vote stands.
     AlreadyVoted,
     /// The request was settled before.
@@ -223,6 +256,13 @@ impl Refusal {
             Self::AlreadyRepresented => "already_represented",
             Self::Edit(why) => why.as_str(),
             Self::EditUnseen => "edit_unseen",
+            Self::CodeRequired => "code_required",
+            Self::CodeNotSetUp => "code_not_set_up",
+            Self::WrongCode => "wrong_code",
+            Self::TooManyCodes => "too_many_codes",
+            Self::AlreadyArmed => "already_armed",
+            Self::BreakGlassNotOffered => "break_glass_not_offered",
+            Self::BreakGlassUsedUp => "break_glass_used_up",
             Self::AlreadyVoted => "already_voted",
             Self::AlreadySettled => "already_settled",
             Self::Expired => "expired",
@@ -241,17 +281,6 @@ pub struct Decided {
     pub card: Option<DeliveryId>,
 }
 
-/// What a person may do with their answer.
-struct Allowed<'a> {
-    person: OperatorId,
-    /// In whose place they answer.
-    acting_for: Option<OperatorId>,
-    /// The grant that they ask for.
-    wished: Option<GrantScope>,
-    /// The arguments in place of those that stand.
-    edit: Option<&'a Revised>,
-}
-
 impl Transaction for Decide {
     type Answer = Decided;
     const NAME: &'static str = "decide";
@@ -261,6 +290,11 @@ impl Transaction for Decide {
             Target::Request { id, org } => {
                 touches.orgs.insert(org.clone());
                 touches.confirmations.insert(id.clone());
+                if let Some(glass) = &self.backing.glass {
+                    touches
+                        .tallies
+                        .insert(break_glass::uses(org, glass.rule.as_deref()));
+                }
             }
             Target::Card(clicked) => {
                 touches.orgs.insert(clicked.org.clone());
@@ -272,6 +306,9 @@ impl Transaction for Decide {
                 touches.confirmations.insert(spoken.id.clone());
                 touches.replays.insert(spoken.replay.clone());
             }
+        }
+        if let (Some(_), Ballot::Person(person)) = (&self.backing.code, &self.ballot) {
+            proof::touches(person, touches);
         }
     }
 
@@ -290,7 +327,10 @@ impl Transaction for Decide {
         }
         let (found, ruling) = match self.find(workspace) {
             Ok((id, card)) => {
-                let ruling = self.vote(workspace, &id, card.as_ref());
+                let ruling = match &self.backing.glass {
+                    Some(glass) => self.break_glass(workspace, &id, glass),
+                    None => self.vote(workspace, &id, card.as_ref()),
+                };
                 (Some((id, card)), ruling)
             }
             Err((known, refusal)) => {
@@ -320,6 +360,11 @@ impl Transaction for Decide {
 }
 
 impl Decide {
+    /// The channel through which the person answered.
+    pub(super) fn channel(&self) -> Option<ChannelName> {
+        self.target.of().1.cloned()
+    }
+
     /// The request that was answered, and the card if it was one. Channel, organisation, message and request must match.
     fn find(
         &self,
@@ -377,73 +422,7 @@ impl Decide {
         Ok((id, Some(card)))
     }
 
-    fn vote(&self, workspace: &mut Workspace, id: &ConfirmationId, card: Option<&DeliveryId>) -> Ruling {
-        let Allowed {
-            person,
-            acting_for,
-            wished,
-            edit,
-        } = match self.may_vote(workspace, id, card) {
-            Ok(allowed) => allowed,
-            Err(refusal) => {
-                if refusal == Refusal::Expired {
-                    expire::expire(workspace, id);
-                }
-                self.audit_refusal(workspace, Some(id), refusal.as_str());
-                return Ruling::Refused(refusal);
-            }
-        };
-        let now = workspace.now();
-        // A vote stands in the stage in which it was cast; an edit has all of them asked again.
-        let cast_in = workspace.confirmation(id).map_or(0, |row| row.progress.stage);
-        if let Some(revised) = edit {
-            edit::adopt(workspace, id, &person, revised);
-        }
-        let Some(row) = workspace.confirmation(id) else {
-            return Ruling::Refused(Refusal::NotFound);
-        };
-        let (org, job, edit) = (row.org.clone(), row.asked.job.clone(), row.call().edit);
-        let cast_in = stage::at(&row.terms, cast_in);
-        let channel = self.target.of().1.cloned();
-        let mut draft = Draft::new(&org, "vote.cast", Actor::Operator(person.0.clone()))
-            .about(id)
-            .with("decision", self.decision.as_str())
-            .with("surface", self.surface.as_str())
-            .with_private("reason", self.reason.clone());
-        if let Some(scope) = wished {
-            draft = draft.with("grant", scope.to_string());
-        }
-        if let Some(name) = cast_in.name {
-            draft = draft.with("stage", name);
-        }
-        if let Some(absent) = &acting_for {
-            draft = draft.with("acting_for", absent.as_str());
-        }
-        if edit > 0 {
-            draft = draft.with("edit", edit);
-        }
-        draft.job.clone_from(&job);
-        draft.channel = channel.as_ref().map(|channel| channel.0.clone());
-        let vote = Vote {
-            person: person.clone(),
-            decision: self.decision,
-            channel,
-            surface: self.surface.as_str().to_owned(),
-            reason: self.reason.as_ref().map(|reason| reason.value.clone()),
-            at: now,
-            content: VoteContent {
-                stage: cast_in.at,
-                grant: wished,
-                acting_for,
-                edit,
-            },
-        };
-        workspace.audit(draft);
-        workspace.insert_vote(id, vote);
-        count(workspace, id, self, person)
-    }
-
-    fn may_vote(
+    pub(super) fn may_vote(
         &self,
         workspace: &Workspace,
         id: &ConfirmationId,
@@ -474,8 +453,18 @@ impl Decide {
         }
         let edit = edit::of_answer(self, row);
         let call = row.call();
-        let answered = |vote: &Vote| vote.person == *person && vote.content.edit == call.edit;
-        if edit.is_none() && workspace.votes(id).iter().any(answered) {
+        let answered = |vote: &&Vote| vote.person == *person && vote.content.edit == call.edit;
+        let before = workspace
+            .votes(id)
+            .iter()
+            .find(answered)
+            .filter(|_| edit.is_none());
+        // Who has approved may still confirm what somebody else approves.
+        let confirms = |vote: &Vote| {
+            [vote.decision, self.decision] == [Decision::Approve; 2]
+                && step_up::somebody_waits(row, person, now)
+        };
+        if before.is_some_and(|vote| !confirms(vote)) {
             return Err(Refusal::AlreadyVoted);
         }
         let stage = stage::current(&row.terms, &row.progress);
@@ -484,7 +473,8 @@ impl Decide {
             None => edit::standing(workspace.votes(id), &row.progress),
             Some(_) => Cow::Borrowed(&[][..]),
         };
-        let acting_for = self.seat(row, &votes, &stage, (person, now))?;
+        let others: Vec<&Vote> = votes.iter().filter(|vote| vote.person != *person).collect();
+        let acting_for = self.seat(row, &others, &stage, (person, now))?;
         if self.decision == Decision::Approve
             && card
                 .and_then(|card| workspace.delivery(card))
@@ -505,7 +495,12 @@ impl Decide {
             return Err(Refusal::EditUnseen);
         }
         let said = |reason: &Opening| says_something(&reason.value);
-        if row.terms.decision.require_reason.of(self.decision) && !self.reason.as_ref().is_some_and(said) {
+        // Where an approval takes more than one act, the reason may have come with another of them.
+        let in_one_act = self.decision == Decision::Reject || row.terms.decision.step_up.is_none();
+        if in_one_act
+            && row.terms.decision.require_reason.of(self.decision)
+            && !self.reason.as_ref().is_some_and(said)
+        {
             return Err(Refusal::ReasonRequired);
         }
         let wished = match &self.grant {
@@ -523,6 +518,7 @@ impl Decide {
             acting_for,
             wished,
             edit: edit.and_then(Result::ok),
+            voted: before.is_some(),
         })
     }
 
@@ -531,7 +527,7 @@ impl Decide {
     fn seat(
         &self,
         row: &Confirmation,
-        votes: &[Vote],
+        others: &[&Vote],
         stage: &stage::Current<'_>,
         (person, now): (&OperatorId, UtcMillis),
     ) -> Result<Option<OperatorId>, Refusal> {
@@ -553,13 +549,13 @@ impl Decide {
         }
         let free = |seat: &Option<OperatorId>| {
             let seat = seat.as_ref().unwrap_or(person);
-            let takes = |vote: &Vote| vote.decision == Decision::Approve && vote.seat() == seat;
-            !votes.iter().any(takes)
+            let takes = |vote: &&Vote| vote.decision == Decision::Approve && vote.seat() == seat;
+            !others.iter().any(takes)
         };
         clear.into_iter().find(free).ok_or(Refusal::AlreadyRepresented)
     }
 
-    fn audit_refusal(&self, workspace: &mut Workspace, id: Option<&ConfirmationId>, reason: &str) {
+    pub(super) fn audit_refusal(&self, workspace: &mut Workspace, id: Option<&ConfirmationId>, reason: &str) {
         let actor = match &self.ballot {
             Ballot::Person(person) => Actor::Operator(person.0.clone()),
             Ballot::Stranger(user) | Ballot::Foreigner(user) => Actor::Platform(user.clone()),
@@ -583,6 +579,8 @@ impl Decide {
         let lives = dossier.map_or(now, |dossier| dossier.confirmation.expires_at.max(now));
         let answer = match ruling {
             Ruling::Counted => "counted",
+            Ruling::Armed(Waiting::Code) => "armed_code",
+            Ruling::Armed(Waiting::SecondPerson) => "armed_second_person",
             Ruling::Settled => "settled",
             Ruling::Replayed(_) => return,
             Ruling::Refused(refusal) => refusal.as_str(),

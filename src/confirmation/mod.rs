@@ -8,13 +8,20 @@ use gatepost_channel::{Decision, MessageRef, UtcMillis};
 use serde::{Deserialize, Serialize};
 
 use self::edit::Edit;
+use break_glass::Broken;
+use step_up::{Arm, Second};
+
 use crate::gate::grant::GrantScope;
 use crate::gate::{Digest, Terms, ToolName};
 use crate::ids::{
     ChannelName, ConfirmationId, DeliveryId, GrantId, JobId, OperatorId, Org, PermitId, TokenName,
 };
 
+pub mod break_glass;
+#[cfg(test)]
+mod break_glass_tests;
 pub mod cancel;
+mod cast;
 pub mod consume;
 #[cfg(test)]
 mod content_tests;
@@ -33,12 +40,16 @@ pub mod grant;
 #[cfg(test)]
 mod grant_tests;
 pub mod outcome;
+mod proof;
 pub mod roll;
 pub mod settle;
 pub mod spoken;
 pub mod stage;
 #[cfg(test)]
 mod stead_tests;
+pub mod step_up;
+#[cfg(test)]
+mod step_up_tests;
 pub mod sweeper;
 
 /// The call as it was asked, and who asked. Never changes.
@@ -294,6 +305,9 @@ pub struct Progress {
     /// The arguments as a person changed them: what is voted on, and once approved runs, in place of what was proposed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub edit: Option<Edit>,
+    /// Approvals that count nothing yet.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub armed: Vec<Arm>,
 }
 
 /// What decides a request instead of votes on it.
@@ -302,6 +316,8 @@ pub struct Progress {
 pub enum Basis {
     /// A grant that was given before.
     Grant(GrantId),
+    /// One person, past everybody else.
+    BreakGlass(Box<Broken>),
 }
 
 impl Basis {
@@ -309,6 +325,15 @@ impl Basis {
     pub const fn grant(&self) -> Option<&GrantId> {
         match self {
             Self::Grant(id) => Some(id),
+            Self::BreakGlass(_) => None,
+        }
+    }
+
+    /// Who broke the glass, if somebody did.
+    pub fn broken(&self) -> Option<&Broken> {
+        match self {
+            Self::Grant(_) => None,
+            Self::BreakGlass(broken) => Some(broken),
         }
     }
 }
@@ -334,6 +359,12 @@ pub struct VoteContent {
     /// The edit of the arguments on which it was cast; 0 is what was proposed.
     #[serde(skip_serializing_if = "is_zero")]
     pub edit: u32,
+    /// Whether the person gave a one-time code for it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub code: bool,
+    /// Who confirmed it, where it took a second person.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub second: Option<Second>,
 }
 
 /// One person's answer. The first one stands, for the arguments on which it was cast.

@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use gatepost_channel::UtcMillis;
 
 use crate::gate::Terms;
+use crate::gate::code::CodeKey;
 use crate::gate::duty::{Absences, Rota};
 use crate::gate::policy::Approvers;
 use crate::ids::{OperatorId, Org};
@@ -37,6 +38,7 @@ pub struct Roll {
     voters: BTreeMap<OperatorId, Voter>,
     on_call: BTreeMap<String, Rota>,
     absences: Absences,
+    codes: BTreeMap<OperatorId, CodeKey>,
 }
 
 /// One question about somebody's right: under which lists, of which organisation, at which instant.
@@ -74,6 +76,18 @@ impl Roll {
     pub fn with_absences(mut self, absences: Absences) -> Self {
         self.absences = absences;
         self
+    }
+
+    /// With these secrets of one-time codes.
+    #[must_use]
+    pub fn with_codes(mut self, codes: impl IntoIterator<Item = (OperatorId, CodeKey)>) -> Self {
+        self.codes = codes.into_iter().collect();
+        self
+    }
+
+    /// The secret of a person's one-time codes.
+    pub fn code_key(&self, id: &OperatorId) -> Option<&CodeKey> {
+        self.codes.get(id)
     }
 
     /// An operator.

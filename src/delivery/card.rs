@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use gatepost_channel::{Actions, Asks, Card, Decision, Fact, Inert, Tone, UtcMillis};
 
-use super::authority::voice;
+use super::authority::{self, voice};
 use super::button::ServerKey;
 use super::phrase::{Language, Phrasebook, Phrases};
 use crate::confirmation::roll::Roll;
@@ -130,7 +130,9 @@ impl CardMaker {
     fn dress(&self, dossier: &Dossier, phrases: &Phrases, actions: Actions) -> Card {
         let row = &dossier.confirmation;
         let status = row.state.status();
-        let title = phrases.title(status).to_owned();
+        let title = authority::title(row, phrases)
+            .unwrap_or_else(|| phrases.title(status))
+            .to_owned();
         Card {
             request_id: row.id.to_string(),
             tone: match status {
@@ -200,6 +202,7 @@ impl CardMaker {
             };
             facts.add(&words.approvals, Some(&value));
         }
+        facts.0.extend(authority::facts(row, &self.roll, phrases));
         match row.state.status() {
             Status::Pending => {
                 facts.add(&words.expires, Some(&utc(row.expires_at)));
@@ -214,6 +217,7 @@ impl CardMaker {
             Status::Approved => {
                 let by = match &row.progress.basis {
                     Some(Basis::Grant(id)) => words.by_grant.replace("{grant}", id.as_str()),
+                    Some(Basis::BreakGlass(broken)) => self.roll.name(&broken.person).to_owned(),
                     None => names.join(", "),
                 };
                 facts.add(&words.decided_by, Some(&by));

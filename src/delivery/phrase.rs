@@ -150,7 +150,7 @@ struct LayoutWords {
 }
 
 /// The replies that every language must have.
-pub const REPLIES: [&str; 31] = [
+pub const REPLIES: [&str; 40] = [
     "settled_approve",
     "settled_reject",
     "counted_approve",
@@ -174,6 +174,15 @@ pub const REPLIES: [&str; 31] = [
     "edit_not_carried",
     "edit_refused",
     "edit_unseen",
+    "armed_code",
+    "armed_second_person",
+    "code_required",
+    "code_not_set_up",
+    "wrong_code",
+    "too_many_codes",
+    "already_armed",
+    "break_glass_not_offered",
+    "break_glass_used_up",
     "already_voted",
     "already_approved",
     "already_rejected",

@@ -21,7 +21,9 @@ use tracing::{debug, info, warn};
 use super::{DECIDE_WITHIN, Intake, reply};
 use crate::audit::{Actor, Draft};
 use crate::confirmation::Dossier;
-use crate::confirmation::decide::{Ballot, Decide, Decided, Refusal, Ruling, Spoken, Surface, Target};
+use crate::confirmation::decide::{
+    Backing, Ballot, Decide, Decided, Refusal, Ruling, Spoken, Surface, Target,
+};
 use crate::delivery::card::utc;
 use crate::delivery::phrase::Phrases;
 use crate::delivery::registry::Listed;
@@ -437,6 +439,7 @@ impl Intake {
             // Its code names the call as it stands; an id names whatever stands.
             seen: by_code.then(|| dossier.confirmation.call().edit),
             surface: Surface::Command,
+            backing: Backing::default(),
             roll: Arc::clone(self.gatekeeper.roll()),
         };
         let decided = self.gatekeeper.store().run(decide).await?;
@@ -460,6 +463,7 @@ impl Intake {
             Ruling::Refused(Refusal::PartialView) => {
                 lines.extend(self.gatekeeper.maker().full_view(row));
             }
+            _ if reply::leads_to_console(said.key) => lines.extend(self.gatekeeper.maker().full_view(row)),
             _ => {}
         }
         // Who may not decide hears nothing of the request.

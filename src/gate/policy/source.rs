@@ -6,6 +6,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use crate::gate::authority::{BreakGlass, StepUp};
 use crate::gate::decision::{RequireReason, Stage, everybody, persons_needed};
 use crate::gate::edit::EditScope;
 use crate::gate::grant::GrantTerms;
@@ -83,6 +84,10 @@ pub struct ConfirmSource {
     pub grants: Option<GrantTerms>,
     /// What people may change of the arguments when they approve. A rule's own; never from `policy.confirm`.
     pub edits: Option<EditScope>,
+    /// What an approval takes beside the press.
+    pub step_up: Option<StepUp>,
+    /// Who may approve alone in need. A rule's own; never from `policy.confirm`.
+    pub break_glass: Option<BreakGlass>,
 }
 
 impl ConfirmSource {

@@ -12,7 +12,7 @@ use crate::clock::ManualClock;
 use crate::confirmation::cancel::Cancel;
 use crate::confirmation::consume::Consume;
 use crate::confirmation::create::{Create, Created, shown_args};
-use crate::confirmation::decide::{Ballot, Clicked, Decide, Decided, Surface, Target};
+use crate::confirmation::decide::{Backing, Ballot, Clicked, Decide, Decided, Surface, Target};
 use crate::confirmation::roll::{Roll, Voter};
 use crate::confirmation::{Asked, Delivery, DeliveryState, Dossier};
 use crate::gate::json::ReadLimits;
@@ -247,6 +247,7 @@ fn decide(id: &ConfirmationId, person: &str, decision: Decision) -> Decide {
         edit: None,
         seen: None,
         surface: Surface::Api,
+        backing: Backing::default(),
         roll: roll(),
     }
 }
