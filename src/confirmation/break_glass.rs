@@ -35,12 +35,8 @@ pub struct GlassNotice {
     pub person: OperatorId,
     /// Through which channel.
     pub channel: ChannelName,
-    /// The platform's id of the person.
-    pub user: String,
-    /// The chat of the channel.
-    pub chat: String,
-    /// Own words and the reason, which is shown as text.
-    pub text: String,
+    /// How and what: own words, and the reason, which is shown as text.
+    pub errand: Errand,
 }
 
 /// Who broke the glass: what decided the request instead of votes. Stored with it.
@@ -141,11 +137,7 @@ impl Decide {
                 id: notice.id.clone(),
                 confirmation: Some(id.clone()),
                 channel: notice.channel.clone(),
-                errand: Errand::Notice {
-                    user: notice.user.clone(),
-                    chat: notice.chat.clone(),
-                    text: notice.text.clone(),
-                },
+                errand: notice.errand.clone(),
                 attempts: 0,
                 not_before: now,
                 lease: None,
@@ -154,7 +146,7 @@ impl Decide {
             });
         }
         workspace.change_confirmation(id, |row| {
-            row.progress.basis = Some(Basis::BreakGlass(Box::new(broken)))
+            row.progress.basis = Some(Basis::BreakGlass(Box::new(broken)));
         });
         let approved = State::Approved {
             at: now,

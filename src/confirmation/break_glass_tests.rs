@@ -46,9 +46,11 @@ fn breaks(world: &mut World, id: &ConfirmationId, person: &str, reason: &str) ->
         id: OutboxId::fresh(&world.ids),
         person: OperatorId::from(person),
         channel: ChannelName::from("chat-a"),
-        user: format!("U-{person}"),
-        chat: "chat-a".into(),
-        text: "passed over".into(),
+        errand: Errand::Notice {
+            user: format!("U-{person}"),
+            chat: "chat-a".into(),
+            text: "passed over".into(),
+        },
     });
     Decide {
         target: Target::Request {
@@ -80,7 +82,7 @@ fn told(world: &World) -> Vec<&str> {
         .values()
         .filter_map(|item| match &item.errand {
             Errand::Notice { user, .. } => Some(user.as_str()),
-            Errand::Card { .. } => None,
+            _ => None,
         })
         .collect();
     told.sort_unstable();

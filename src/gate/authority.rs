@@ -21,7 +21,6 @@ pub struct StepUp {
 
 impl StepUp {
     /// Whether the press alone is enough.
-    #[expect(clippy::trivially_copy_pass_by_ref, reason = "serde hands a reference")]
     pub const fn is_none(&self) -> bool {
         !self.code && !self.second_person
     }

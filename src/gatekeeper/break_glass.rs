@@ -1,11 +1,12 @@
 //! What breaking the glass needs beside the word: the rule under which it is counted, and what everybody who could be passed over
 //! is told, through a channel of the request that can tell them anything.
 
-use gatepost_channel::UtcMillis;
+use gatepost_channel::{Listener, ReplyTone, UtcMillis};
 
 use super::Gatekeeper;
 use crate::confirmation::Confirmation;
 use crate::confirmation::break_glass::{Glass, GlassNotice, may_break};
+use crate::delivery::Errand;
 use crate::delivery::authority::passed_over;
 use crate::ids::{ConfirmationId, OperatorId, Org, OutboxId};
 use crate::storage::StoreError;
@@ -57,18 +58,32 @@ impl Gatekeeper {
     ) -> Option<GlassNotice> {
         self.registry()
             .of_org(&row.org, &row.terms.channels)
-            .filter(|listed| listed.channel.private_notice().is_some())
             .find_map(|listed| {
                 let (name, kind) = (listed.name.as_str(), listed.channel.kind());
-                let user = self.people().known_as(&row.org, name, kind, person)?;
+                let user = self.people().known_as(&row.org, name, kind, person)?.to_owned();
+                let chat = listed.channel.chat().to_owned();
                 let words = &self.maker().phrases(listed.language).authority;
+                let text = passed_over(row, self.roll().name(operator), reason, words);
+                let errand = if listed.channel.private_notice().is_some() {
+                    Errand::Notice { user, chat, text }
+                } else {
+                    listed.channel.whisper()?;
+                    Errand::Whisper {
+                        to: Listener {
+                            user,
+                            chat,
+                            message: None,
+                        },
+                        tone: ReplyTone::Warning,
+                        text,
+                        shows: None,
+                    }
+                };
                 Some(GlassNotice {
                     id: OutboxId::fresh(&**self.ids()),
                     person: person.clone(),
                     channel: listed.name.clone(),
-                    user: user.to_owned(),
-                    chat: listed.channel.chat().to_owned(),
-                    text: passed_over(row, self.roll().name(operator), reason, words),
+                    errand,
                 })
             })
     }
