@@ -146,7 +146,9 @@ impl Server {
         let outside = hook::Outside::new(&journal, meter, &ids, &clock, &tasks);
         let hooks = Arc::new(hook::build(&[&config.hooks], &outside)?);
         observers::starting(&hooks, &registry);
+        let directories = people::directories(config, &registry, &people, &clock, &tasks);
         let gatekeeper = Gatekeeper::new(gatekeeper::Parts {
+            directories,
             store: store.clone(),
             policy: Arc::clone(&loaded.policy),
             roll,
@@ -186,6 +188,7 @@ impl Server {
             tokens: Tokens::of_config(&config.tokens, gatekeeper.people()),
             names: Names::new(&addresses, config.server.public_url.as_ref()),
             public_url: config.server.public_url.clone(),
+            zone: config.server.time_zone.clone(),
             desk: agents
                 .desk()
                 .map(|desk| Arc::new(desk.clone()) as Arc<dyn http::v1::job::Desk>),

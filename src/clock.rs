@@ -5,6 +5,9 @@ use std::sync::atomic::{AtomicI64, Ordering};
 use std::time::Duration;
 
 pub use gatepost_channel::UtcMillis;
+pub use zone::Zone;
+
+mod zone;
 
 /// Tells the time.
 pub trait Clock: Send + Sync {

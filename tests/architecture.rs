@@ -293,6 +293,33 @@ fn no_file_is_too_long() {
     keep(&format!("files over {MOST_LINES} lines"), &breaches);
 }
 
+/// People decide on the call as it stands, which a person may have changed since it was asked: `Confirmation::call`. What was asked may
+/// be looked at beside it, where the change itself is shown.
+#[test]
+fn what_is_shown_and_decided_is_the_call_that_stands() {
+    const SHOWS_THE_CHANGE: &[(&str, usize)] = &[("src/delivery/card.rs", 1), ("src/console/request.rs", 2)];
+    let mut breaches = Vec::new();
+    for source in sources("src").iter().filter(|source| !source.is_test()) {
+        if !["delivery", "callback", "console"].contains(&source.room()) {
+            continue;
+        }
+        let asked = |code: &str| code.contains("asked.args") || code.contains("asked.digest");
+        let lines: Vec<usize> = source
+            .code()
+            .filter(|(_, code)| asked(code))
+            .map(|(line, _)| line)
+            .collect();
+        let allowed = SHOWS_THE_CHANGE.iter().find(|(path, _)| *path == source.path);
+        if lines.len() > allowed.map_or(0, |(_, most)| *most) {
+            breaches.push(format!("{}: lines {lines:?}", source.path));
+        }
+    }
+    keep(
+        "the call as it was asked, in place of `Confirmation::call`",
+        &breaches,
+    );
+}
+
 #[test]
 fn a_channel_depends_on_the_port_alone() {
     let mut breaches = Vec::new();

@@ -20,8 +20,8 @@ use crate::audit::Opening;
 use crate::confirmation::Status;
 use crate::confirmation::decide::Surface;
 use crate::delivery::button::ServerKey;
-use crate::delivery::card::CardMaker;
-use crate::delivery::phrase::{Language, Phrasebook};
+use crate::delivery::card::{CardMaker, Voice};
+use crate::delivery::phrase::Phrasebook;
 use crate::delivery::registry::{Listed, Registry};
 use crate::gate::EditScope;
 use crate::gate::grant::{GrantArguments, GrantScope, GrantTerms};
@@ -252,10 +252,11 @@ pub(super) fn gatekeeper(store: Store, ids: Arc<dyn Ids>) -> (Gatekeeper, Scribe
     let registry = Registry::new([Listed {
         name: ChannelName("desk".to_owned()),
         org: org(),
-        language: Language::En,
+        voice: Voice::default(),
         channel: Arc::new(gatepost_local::LocalChannel::new("desk")),
     }]);
     let gatekeeper = Gatekeeper::new(Parts {
+        directories: crate::gatekeeper::Directories::none(),
         store,
         policy: Arc::new(policy(Duration::from_hours(24))),
         roll: roll(),

@@ -13,6 +13,7 @@ use crate::clock::Clock;
 use crate::config::{
     ChannelConfig, FeishuConfig, FeishuMode, Language, Platform, Secret, SlackConfig, SlackMode,
 };
+use crate::delivery::card::Voice;
 use crate::delivery::phrase;
 use crate::delivery::registry::{Listed, Registry};
 use crate::ids::{ChannelName, Ids as _, Org, SystemIds};
@@ -83,10 +84,13 @@ pub fn build(
         Ok(Listed {
             name: ChannelName(config.name.clone()),
             org: Org(config.org.clone()),
-            language: match config.language {
-                Language::En => phrase::Language::En,
-                Language::Zh => phrase::Language::Zh,
-                Language::Ja => phrase::Language::Ja,
+            voice: Voice {
+                language: match config.language {
+                    Language::En => phrase::Language::En,
+                    Language::Zh => phrase::Language::Zh,
+                    Language::Ja => phrase::Language::Ja,
+                },
+                zone: config.time_zone.clone(),
             },
             channel,
         })

@@ -2,12 +2,19 @@
 
 use std::sync::Arc;
 
-use crate::config::{Config, IdentityScope, Operator};
+use gatepost_channel::Group;
+
+use crate::clock::Clock;
+use crate::config::{Config, GroupOf, IdentityScope, Operator};
 use crate::confirmation::roll::{Roll, Voter};
+use crate::delivery::registry::Registry;
 use crate::gate::duty::Absences;
+use crate::gatekeeper::Directories;
+use crate::gatekeeper::directory::GroupRoles;
 use crate::gatekeeper::meter::Meter;
 use crate::gatekeeper::people::{Identity, People, Person};
-use crate::ids::{OperatorId, Org, TokenName};
+use crate::ids::{ChannelName, OperatorId, Org, TokenName};
+use crate::lifecycle::Tasks;
 use crate::storage::Store;
 
 /// Who may decide, and who is on call or away when.
@@ -30,6 +37,54 @@ fn voters(config: &Config) -> Roll {
         orgs: operator.orgs.iter().cloned().map(Org).collect(),
         roles: operator.roles.clone(),
     }))
+    .knowing(aliases(config))
+}
+
+/// Who is who by what the platforms say.
+pub fn directories(
+    config: &Config,
+    registry: &Registry,
+    people: &Arc<People>,
+    clock: &Arc<dyn Clock>,
+    tasks: &Tasks,
+) -> Directories {
+    Directories::new(registry.clone(), Arc::clone(people), groups(config), clock, tasks)
+}
+
+/// The groups whose members hold roles.
+pub fn groups(config: &Config) -> Vec<GroupRoles> {
+    let groups = config.operator_groups.iter().map(|group| GroupRoles {
+        name: group.name.clone(),
+        channel: ChannelName(group.channel.clone()),
+        group: match &group.of {
+            GroupOf::Usergroup(id) | GroupOf::Group(id) => Group::Named(id.clone()),
+            GroupOf::Members => Group::Chat,
+        },
+        roles: group.roles.clone(),
+    });
+    groups.collect()
+}
+
+/// Under which other ids a configured person may have voted: before they had an entry, or by what only a platform told.
+fn aliases(config: &Config) -> Vec<(OperatorId, OperatorId)> {
+    let mut aliases = Vec::new();
+    for operator in &config.operators {
+        let person = OperatorId(operator.id.clone());
+        let email = operator.email.iter().cloned();
+        let accounts = operator.identities.iter().filter_map(|identity| {
+            let kind = match &identity.scope {
+                IdentityScope::Kind(kind) => *kind,
+                IdentityScope::Channel(name) => config.channel(name)?.kind(),
+            };
+            Some(format!("{}:{}", kind.as_str(), identity.id.as_str()))
+        });
+        aliases.extend(
+            email
+                .chain(accounts)
+                .map(|alias| (OperatorId(alias), person.clone())),
+        );
+    }
+    aliases
 }
 
 /// Who is who.

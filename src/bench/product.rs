@@ -10,7 +10,7 @@ use axum::Router;
 use axum::extract::State;
 use axum::routing::post;
 use futures_util::{StreamExt as _, TryStreamExt as _, stream};
-use gatepost_channel::{ButtonValue, MessageRef};
+use gatepost_channel::{ButtonValue, CardForm, MessageRef};
 use metrics_exporter_prometheus::PrometheusHandle;
 use serde_json::json;
 use tokio::net::TcpListener;
@@ -222,6 +222,7 @@ pub async fn park(gatekeeper: &Gatekeeper, first: usize, count: usize) -> Result
                     chat: CHAT.to_owned(),
                     message: message.clone(),
                 },
+                form: CardForm::LaidOut,
                 edition: dossier.confirmation.edition,
                 alone: true,
             },

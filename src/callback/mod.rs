@@ -8,19 +8,20 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use gatepost_channel::{
-    Answer, Click, Decision, HttpAnswer, Inert, MessageRef, Opened, PlatformUser, RawRequest, Refusal, Reply,
-    ReplyTone, UtcMillis, Verified,
+    Answer, Click, Decision, HttpAnswer, Inert, MessageRef, Opened, RawRequest, Refusal, Reply, ReplyTone,
+    UtcMillis, Verified,
 };
 use tracing::{debug, info, warn};
 
 use crate::clock::Clock;
-use crate::confirmation::decide::{Backing, Ballot, Clicked, Decide, Decided, Surface, Target};
+use crate::confirmation::decide::{Backing, Clicked, Decide, Decided, Surface, Target};
 use crate::delivery::button::token_hash;
 use crate::delivery::notice::QueueNotice;
 use crate::delivery::registry::Listed;
 use crate::gatekeeper::Gatekeeper;
+use crate::gatekeeper::attend::{About, Attended};
 use crate::ids::{ChannelName, OutboxId};
-use crate::storage::ReplayKey;
+use crate::storage::{ReplayKey, StoreError};
 
 mod command;
 pub mod reply;
@@ -160,8 +161,11 @@ impl Intake {
             }
         };
         self.note_click(home);
-        let decide = self.decide(home, click, replay);
-        match tokio::time::timeout(DECIDE_WITHIN, self.gatekeeper.store().run(decide)).await {
+        let deciding = async {
+            let decide = self.decide(home, click, replay).await?;
+            self.gatekeeper.store().run(decide).await
+        };
+        match tokio::time::timeout(DECIDE_WITHIN, deciding).await {
             Ok(Ok(decided)) => {
                 self.gatekeeper.tell_vote(&decided);
                 Answer {
@@ -187,24 +191,15 @@ impl Intake {
             .insert(home.name.clone(), self.clock.now());
     }
 
-    /// Who answers on a channel, as far as the configuration knows them: the same for presses and for words.
-    fn ballot(&self, home: &Listed, user: &PlatformUser) -> Ballot {
-        let people = self.gatekeeper.people();
-        let (channel, kind) = (home.name.as_str(), home.channel.kind());
-        let who = || user.ids.first().cloned().unwrap_or_default();
-        match people.clicker(&home.org, channel, kind, &user.ids) {
-            _ if !home.channel.admits(user.tenant.as_deref()) => Ballot::Foreigner(who()),
-            Some(person) => Ballot::Person(person.clone()),
-            None => {
-                let why = people.why_nobody(&home.org, channel, kind, &user.ids);
-                warn!(%channel, %why, "a click is of nobody among the operators");
-                Ballot::Stranger(who())
-            }
-        }
-    }
-
-    fn decide(&self, home: &Listed, click: &Click, replay: ReplayKey) -> Decide {
-        Decide {
+    async fn decide(&self, home: &Listed, click: &Click, replay: ReplayKey) -> Result<Decide, StoreError> {
+        let token = click.button.map(|button| token_hash(&button.token));
+        let of = token.as_ref().map_or(About::Nothing, About::Button);
+        let Attended {
+            ballot,
+            roll,
+            insight,
+        } = self.gatekeeper.attend(home, &click.user, of).await?;
+        Ok(Decide {
             target: Target::Card(Clicked {
                 channel: home.name.clone(),
                 org: home.org.clone(),
@@ -212,11 +207,11 @@ impl Intake {
                     chat: click.chat.clone(),
                     message: click.message.clone(),
                 },
-                token: click.button.map(|button| token_hash(&button.token)),
+                token,
                 revision: click.button.map_or(0, |button| button.revision),
                 replay,
             }),
-            ballot: self.ballot(home, &click.user),
+            ballot,
             decision: click.decision,
             reason: self.gatekeeper.text(click.reason.as_deref()),
             grant: self.gatekeeper.wish(click.grant.as_deref()),
@@ -224,8 +219,9 @@ impl Intake {
             seen: None,
             surface: Surface::Card,
             backing: Backing::default(),
-            roll: Arc::clone(self.gatekeeper.roll()),
-        }
+            roll,
+            insight,
+        })
     }
 
     async fn answer(&self, home: &Listed, click: &Click, decided: Decided) -> Reply {
@@ -263,8 +259,10 @@ impl Intake {
             let delivery = dossier
                 .deliveries
                 .iter()
-                .find(|delivery| delivery.channel == home.name)?;
-            Some(maker.card(dossier, delivery, home.language))
+                .find(|delivery| delivery.channel == home.name)
+                // Where the platform refused the content of the card, it would refuse it with the answer as well.
+                .filter(|delivery| delivery.standing.iter().all(|message| !message.minimal))?;
+            Some(maker.card(dossier, delivery, &home.voice, self.clock.now()))
         });
         Reply {
             tone,
@@ -276,7 +274,7 @@ impl Intake {
     /// Our words; behind those that send a person on, where the request can be seen whole.
     fn words(&self, home: &Listed, key: &str, decided: Option<&Decided>) -> String {
         let maker = self.gatekeeper.maker();
-        let said = maker.phrases(home.language).reply(key);
+        let said = maker.phrases(home.voice.language).reply(key);
         let row = decided
             .and_then(|decided| decided.dossier.as_ref())
             .map(|dossier| &dossier.confirmation);

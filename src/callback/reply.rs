@@ -1,6 +1,6 @@
 //! What the clicker is told, from what was stored.
 
-use gatepost_channel::{Decision, ReplyTone};
+use gatepost_channel::{Bar, Decision, ReplyTone};
 
 use crate::confirmation::decide::{Decided, Refusal, Ruling};
 use crate::confirmation::edit::EditRefusal;
@@ -47,13 +47,15 @@ pub fn of(decided: &Decided, decision: Decision) -> Said {
     }
 }
 
-const ALL: [Refusal; 26] = [
+const ALL: [Refusal; 28] = [
     Refusal::NotFound,
     Refusal::UnknownCard,
     Refusal::OtherChannel,
     Refusal::OtherMessage,
     Refusal::ForeignTenant,
     Refusal::UnknownOperator,
+    Refusal::LookUpFailed,
+    Refusal::NotToldApart,
     Refusal::NotAuthorised,
     Refusal::SelfApproval,
     Refusal::OutdatedCard,
@@ -76,8 +78,12 @@ const ALL: [Refusal; 26] = [
     Refusal::Expired,
 ];
 
+/// Every refusal.
 fn all() -> impl Iterator<Item = Refusal> {
-    ALL.into_iter().chain(EditRefusal::ALL.map(Refusal::Edit))
+    let barred = Bar::ALL.into_iter().map(Refusal::Barred);
+    ALL.into_iter()
+        .chain(EditRefusal::ALL.map(Refusal::Edit))
+        .chain(barred)
 }
 
 fn refused(refusal: Refusal, dossier: Option<&Dossier>) -> Said {
@@ -88,6 +94,9 @@ fn refused(refusal: Refusal, dossier: Option<&Dossier>) -> Said {
         Refusal::OtherMessage => ("other_message", ReplyTone::Error),
         Refusal::ForeignTenant => ("foreign_tenant", ReplyTone::Error),
         Refusal::UnknownOperator => ("unknown_operator", ReplyTone::Error),
+        Refusal::Barred(bar) => (bar.as_str(), ReplyTone::Error),
+        Refusal::LookUpFailed => ("look_up_failed", ReplyTone::Warning),
+        Refusal::NotToldApart => ("not_told_apart", ReplyTone::Error),
         Refusal::NotAuthorised => ("not_authorised", ReplyTone::Error),
         Refusal::SelfApproval => ("self_approval", ReplyTone::Error),
         Refusal::OutdatedCard => ("outdated_card", ReplyTone::Warning),

@@ -4,6 +4,8 @@
 
 use url::Url;
 
+use crate::clock::Zone;
+
 use super::{
     auth::DEFAULT_ORG,
     context::Complaint,
@@ -21,6 +23,8 @@ pub struct ChannelConfig {
     pub org: String,
     /// The language of its cards.
     pub language: Language,
+    /// The zone of the times on its cards.
+    pub time_zone: Zone,
     /// What its platform needs.
     pub platform: Platform,
 }
@@ -205,6 +209,9 @@ impl ChannelConfig {
             || Some(Language::default()),
             |language| language.choice(&Language::ALL),
         );
+        let time_zone = map
+            .optional("time_zone")
+            .map_or_else(|| Some(Zone::default()), |zone| time_zone(&zone));
         // Without a kind nothing can be said about the other keys.
         let platform = match kind? {
             Kind::Feishu => decode_feishu(&mut map).map(Platform::Feishu),
@@ -216,10 +223,16 @@ impl ChannelConfig {
             name: name?,
             org: org?,
             language: language?,
+            time_zone: time_zone?,
             platform: platform?,
         };
         (reader.context().count() == before).then_some(channel)
     }
+}
+
+/// A zone of the IANA database.
+pub(super) fn time_zone(reader: &Reader<'_>) -> Option<Zone> {
+    reader.parsed("the name of a zone of the IANA database, such as Asia/Shanghai, or UTC")
 }
 
 /// The channels, in the order of the file; `None` for one that could not be read.

@@ -31,6 +31,7 @@ pub mod node;
 pub mod on_call;
 pub mod openapi;
 pub mod operator;
+pub mod operator_group;
 mod policy;
 pub mod problem;
 mod scalar;
@@ -57,6 +58,7 @@ pub use hook::HooksConfig;
 pub use job::JobConfig;
 pub use on_call::OnCall;
 pub use operator::{Identity, IdentityScope, Operator, PlatformId};
+pub use operator_group::{GroupOf, OperatorGroup};
 pub use problem::{Location, Problem, ProblemKind, Problems, Warning};
 pub use secret::Secret;
 pub use server::{KeySource, ServerConfig};
@@ -82,6 +84,8 @@ pub struct Config {
     pub operators: Vec<Operator>,
     /// Lists of people on call.
     pub on_call: Vec<OnCall>,
+    /// Groups of platforms whose members may decide.
+    pub operator_groups: Vec<OperatorGroup>,
     /// The groups in which cards stand.
     pub channels: Vec<ChannelConfig>,
     /// The policy, as the gate compiles it.
@@ -231,6 +235,7 @@ struct Draft {
     tokens: Option<Vec<Option<TokenConfig>>>,
     operators: Option<Vec<Option<OperatorDraft>>>,
     on_call: Option<Vec<Option<OnCall>>>,
+    operator_groups: Option<Vec<Option<OperatorGroup>>>,
     channels: Option<Vec<Option<ChannelConfig>>>,
     policy: Option<PolicyDraft>,
     job: Option<JobConfig>,
@@ -264,6 +269,9 @@ impl Draft {
             on_call: map
                 .optional("on_call")
                 .map_or_else(|| Some(Vec::new()), |r| on_call::decode(&r)),
+            operator_groups: map
+                .optional("operator_groups")
+                .map_or_else(|| Some(Vec::new()), |r| operator_group::decode(&r)),
             channels: map
                 .optional("channels")
                 .map_or_else(|| Some(Vec::new()), |r| channel::decode(&r)),

@@ -2,6 +2,8 @@
 
 use std::time::Duration;
 
+use gatepost_channel::Risk;
+
 use crate::gate::decision::{RequireReason, Stage};
 use crate::gate::edit::EditScope;
 use crate::gate::grant::{GrantArguments, GrantScope, GrantTerms};
@@ -115,6 +117,7 @@ fn decode_confirm(map: &mut MapReader<'_>, cx: &Context<'_>) -> Option<ConfirmSo
         partial_view: map.optional("partial_view").and_then(|view| {
             view.choice(&[("reject", PartialView::Reject), ("approve", PartialView::Approve)])
         }),
+        risk: map.optional("risk").and_then(|risk| risk.choice(&Risk::ALL)),
         require_reason: map
             .optional("require_reason")
             .and_then(|needed| needed.choice(&REASONS)),

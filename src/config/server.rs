@@ -2,8 +2,11 @@
 
 use std::path::PathBuf;
 
+use crate::clock::Zone;
+
 use super::{
     address::{ACCEPTED, Listen, PublicUrl},
+    channel::time_zone,
     context::{Complaint, Context},
     node::Reader,
     problem::ProblemKind,
@@ -20,6 +23,8 @@ pub struct ServerConfig {
     pub public_url: Option<PublicUrl>,
     /// Where its key is.
     pub key: KeySource,
+    /// The zone of the times on the console's pages.
+    pub time_zone: Zone,
     /// Connections that may be open at the same time; by the system's limit on open files, when `None`.
     pub max_connections: Option<u32>,
     /// Waits for people (long polls, streams, hooks that are held) of one token at the same time; half of all there is room for,
@@ -43,6 +48,7 @@ impl ServerConfig {
             listen: Listen::DEFAULT,
             public_url: None,
             key: default_key(cx),
+            time_zone: Zone::default(),
             max_connections: None,
             max_waits_per_token: None,
         }
@@ -57,6 +63,9 @@ impl ServerConfig {
             .map(|listen| listen.parsed::<Listen>(ACCEPTED));
         let public_url = map.optional("public_url").and_then(|url| PublicUrl::read(&url));
         let key = map.optional("key").map(|key| decode_key(&key));
+        let time_zone = map
+            .optional("time_zone")
+            .map_or_else(|| Some(Zone::default()), |zone| time_zone(&zone));
         let max_connections = map
             .optional("max_connections")
             .map_or(Some(None), |number| number.integer(4, 1_000_000).map(Some));
@@ -73,6 +82,7 @@ impl ServerConfig {
             listen,
             public_url,
             key,
+            time_zone: time_zone?,
             max_connections: max_connections?,
             max_waits_per_token: max_waits_per_token?,
         })

@@ -87,7 +87,10 @@ pub fn still_stands(row: &Confirmation, broken: &Broken, roll: &Roll) -> bool {
     let terms = &row.terms.decision;
     terms.break_glass.as_ref().is_some_and(|glass| {
         may_break(roll, &broken.person, &row.org, glass, broken.at)
-            && !row.barred().contains(&broken.person)
+            && !row
+                .barred()
+                .iter()
+                .any(|other| roll.is_same(other, &broken.person))
             && (broken.code || !terms.step_up.code)
             && says_something(&broken.reason)
     })
@@ -168,6 +171,7 @@ impl Decide {
             Ballot::Person(person) => person.clone(),
             Ballot::Stranger(_) => return Err(Refusal::UnknownOperator),
             Ballot::Foreigner(_) => return Err(Refusal::ForeignTenant),
+            Ballot::Kept(_, refusal) => return Err(*refusal),
         };
         let glass = row.terms.decision.break_glass.clone();
         // Never by a press: whoever does it has named the request, and says why.
@@ -182,9 +186,7 @@ impl Decide {
             Status::Pending | Status::Expired => return Err(Refusal::Expired),
             _ => return Err(Refusal::AlreadySettled),
         }
-        if row.barred().contains(&person) {
-            return Err(Refusal::SelfApproval);
-        }
+        self.behind(row, &person)?;
         if self.edit.is_some() {
             return Err(Refusal::Edit(EditRefusal::NotOffered));
         }
@@ -219,7 +221,10 @@ impl Decide {
             .roll
             .deciders(&row.org, &row.terms, now)
             .map(|voter| voter.id.clone())
-            .filter(|decider| *decider != person && !approved.contains(decider))
+            .filter(|decider| {
+                let same = |other: &OperatorId| self.roll.is_same(other, decider);
+                !same(&person) && !approved.iter().any(same)
+            })
             .collect();
         let key = uses(&row.org, row.rule.as_deref());
         let code = row.terms.decision.step_up.code;

@@ -4,7 +4,7 @@ use super::count::count;
 use super::decide::{Decide, Refusal, Ruling};
 use super::edit::{self, Revised};
 use super::step_up::{self, Second, Step};
-use super::{Vote, VoteContent, expire, stage};
+use super::{Account, Vote, VoteContent, expire, stage};
 use crate::audit::{Actor, Draft, Opening};
 use crate::gate::grant::GrantScope;
 use crate::ids::{ChannelName, ConfirmationId, DeliveryId, OperatorId};
@@ -32,6 +32,8 @@ pub(super) struct Cast {
     pub(super) stage: u32,
     pub(super) decision: Decision,
     pub(super) channel: Option<ChannelName>,
+    /// The account through which it comes.
+    pub(super) account: Option<Account>,
     pub(super) surface: String,
     pub(super) reason: Option<Opening>,
     pub(super) wished: Option<GrantScope>,
@@ -50,6 +52,7 @@ impl Decide {
             stage,
             decision: self.decision,
             channel: self.channel(),
+            account: self.insight.account.clone(),
             surface: self.surface.as_str().to_owned(),
             reason: self.reason.clone(),
             wished: allowed.wished,
@@ -141,6 +144,7 @@ impl Decide {
                 edit,
                 code: cast.code,
                 second: cast.second,
+                account: cast.account,
             },
         };
         workspace.insert_vote(id, vote);

@@ -66,6 +66,8 @@ pub enum NotGranted {
     PermitExpired,
     /// Too few of the voters may still decide.
     NotAuthorised,
+    /// Whether they may could not be looked up; the permit stays usable.
+    LookUpFailed,
     /// A rule denies the call by now.
     DeniedByRule,
 }
@@ -80,6 +82,7 @@ impl NotGranted {
             Self::AlreadyConsumed => "already_consumed",
             Self::PermitExpired => "permit_expired",
             Self::NotAuthorised => "not_authorised",
+            Self::LookUpFailed => "look_up_failed",
             Self::DeniedByRule => "denied_by_rule",
         }
     }
@@ -164,18 +167,21 @@ fn judge(workspace: &Workspace, request: &Consume) -> Result<Granted, NotGranted
     if request.denied_by.is_some() {
         return Err(NotGranted::DeniedByRule);
     }
-    let backed = match &row.progress.basis {
+    let backed = |roll: &Roll| match &row.progress.basis {
         None => {
             let votes = edit::standing(workspace.votes(&request.id), &row.progress);
-            stage::all_approve(&votes, row, &request.roll)
+            stage::all_approve(&votes, row, roll)
         }
-        Some(Basis::BreakGlass(broken)) => break_glass::still_stands(row, broken, &request.roll),
-        Some(Basis::Grant(id)) => {
-            grant::still_stands(workspace, id, row, request.offered.as_ref(), &request.roll)
-        }
+        Some(Basis::BreakGlass(broken)) => break_glass::still_stands(row, broken, roll),
+        Some(Basis::Grant(id)) => grant::still_stands(workspace, id, row, request.offered.as_ref(), roll),
     };
-    if !backed {
-        return Err(NotGranted::NotAuthorised);
+    if !backed(&request.roll) {
+        let perhaps = request.roll.hopeful().is_some_and(|roll| backed(&roll));
+        return Err(if perhaps {
+            NotGranted::LookUpFailed
+        } else {
+            NotGranted::NotAuthorised
+        });
     }
     Ok(Granted {
         permit: request.permit.clone(),

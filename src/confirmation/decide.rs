@@ -15,11 +15,13 @@ use super::break_glass::{self, Glass};
 use super::cast::Allowed;
 use super::edit::{self, EditRefusal, Revised};
 use super::grant::{self, Wish};
+pub use super::insight::Insight;
+pub use super::refusal::Refusal;
 use super::roll::Roll;
 use super::settle::refresh_cards;
 pub use super::spoken::Spoken;
 use super::step_up::{self, Waiting};
-use super::{Confirmation, DeliveryState, Dossier, Standing, Status, Vote, proof, stage};
+use super::{Confirmation, Delivery, DeliveryState, Dossier, Standing, Status, Vote, proof, stage};
 use crate::gate::decision::says_something;
 
 /// How long an accepted callback is remembered at least, beyond the life of its request: the freshness window of the
@@ -125,6 +127,8 @@ pub enum Ballot {
     Stranger(String),
     /// Somebody from a workspace or tenant that may not click here; by platform id.
     Foreigner(String),
+    /// Somebody whom a look-up keeps from answering; by platform id, and why.
+    Kept(String, Refusal),
 }
 
 /// One answer to one request.
@@ -148,8 +152,10 @@ pub struct Decide {
     pub surface: Surface,
     /// What backs the answer beside the person's word.
     pub backing: Backing,
-    /// Who may decide, as the configuration has it now.
+    /// Who may decide, as the configuration and the platforms have it now.
     pub roll: Arc<Roll>,
+    /// What else was found out about people.
+    pub insight: Insight,
 }
 
 /// What backs an answer beside the person's word. The default is nothing.
@@ -174,100 +180,6 @@ pub enum Ruling {
     Replayed(String),
     /// Nothing changed.
     Refused(Refusal),
-}
-
-/// Why an answer changed nothing.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
-pub enum Refusal {
-    /// No such request here.
-    NotFound,
-    /// The button is not one of ours.
-    UnknownCard,
-    /// The button belongs to another channel's card.
-    OtherChannel,
-    /// The button belongs to another message.
-    OtherMessage,
-    /// The person's tenant or workspace may not click here.
-    ForeignTenant,
-    /// The person is no operator.
-    UnknownOperator,
-    /// The operator may not decide this request.
-    NotAuthorised,
-    /// The operator stands behind the call.
-    SelfApproval,
-    /// The card changed since; nothing was decided.
-    OutdatedCard,
-    /// The card does not show everything.
-    PartialView,
-    /// The rule asks once more before an approval, and the answer was given once.
-    NotConfirmed,
-    /// The rule asks for a reason in words.
-    ReasonRequired,
-    /// The person is asked in another stage.
-    NotThisStage,
-    /// The request offers no such grant.
-    GrantNotOffered,
-    /// Somebody has approved in the person's place, or for those whom the person stands in for.
-    AlreadyRepresented,
-    /// The changed arguments are not taken.
-    Edit(EditRefusal),
-    /// The arguments were changed since, and the answer does not say that the person saw it.
-    EditUnseen,
-    /// The rule asks for a one-time code, and none was given.
-    CodeRequired,
-    /// The rule asks for a one-time code, and none is set up for the person.
-    CodeNotSetUp,
-    /// The code is wrong, too old, or was used before.
-    WrongCode,
-    /// Too many wrong codes: none is read for a while.
-    TooManyCodes,
-    /// The person's approval waits already for what completes it.
-    AlreadyArmed,
-    /// The rule lets nobody break the glass.
-    BreakGlassNotOffered,
-    /// The glass was broken as often as the rule allows.
-    BreakGlassUsedUp,
-    /// The person's first vote stands.
-    AlreadyVoted,
-    /// The request was settled before.
-    AlreadySettled,
-    /// The deadline passed.
-    Expired,
-}
-
-impl Refusal {
-    /// The stable word of the audit log.
-    pub const fn as_str(self) -> &'static str {
-        match self {
-            Self::NotFound => "not_found",
-            Self::UnknownCard => "unknown_card",
-            Self::OtherChannel => "other_channel",
-            Self::OtherMessage => "other_message",
-            Self::ForeignTenant => "foreign_tenant",
-            Self::UnknownOperator => "unknown_operator",
-            Self::NotAuthorised => "not_authorised",
-            Self::SelfApproval => "self_approval",
-            Self::OutdatedCard => "outdated_card",
-            Self::PartialView => "partial_view",
-            Self::NotConfirmed => "not_confirmed",
-            Self::ReasonRequired => "reason_required",
-            Self::NotThisStage => "not_this_stage",
-            Self::GrantNotOffered => "grant_not_offered",
-            Self::AlreadyRepresented => "already_represented",
-            Self::Edit(why) => why.as_str(),
-            Self::EditUnseen => "edit_unseen",
-            Self::CodeRequired => "code_required",
-            Self::CodeNotSetUp => "code_not_set_up",
-            Self::WrongCode => "wrong_code",
-            Self::TooManyCodes => "too_many_codes",
-            Self::AlreadyArmed => "already_armed",
-            Self::BreakGlassNotOffered => "break_glass_not_offered",
-            Self::BreakGlassUsedUp => "break_glass_used_up",
-            Self::AlreadyVoted => "already_voted",
-            Self::AlreadySettled => "already_settled",
-            Self::Expired => "expired",
-        }
-    }
 }
 
 /// The ruling, and the request as it stands after it (when the caller may know of it).
@@ -401,6 +313,7 @@ impl Decide {
             let standing = Standing {
                 at: clicked.at.clone(),
                 edition: 0,
+                minimal: false,
             };
             workspace.change_delivery(&card, |delivery| {
                 delivery.standing.push(standing);
@@ -433,10 +346,18 @@ impl Decide {
             Ballot::Person(person) => person,
             Ballot::Stranger(_) => return Err(Refusal::UnknownOperator),
             Ballot::Foreigner(_) => return Err(Refusal::ForeignTenant),
+            Ballot::Kept(_, refusal) => return Err(*refusal),
         };
         let now = workspace.now();
-        if !self.roll.may_decide(person, &row.org, &row.terms, now) {
-            return Err(Refusal::NotAuthorised);
+        let hopeful = self.roll.hopeful();
+        let perhaps = |may: &dyn Fn(&Roll) -> bool| hopeful.as_ref().is_some_and(may);
+        let may_decide = |roll: &Roll| roll.may_decide(person, &row.org, &row.terms, now);
+        if !may_decide(&self.roll) {
+            return Err(if perhaps(&may_decide) {
+                Refusal::LookUpFailed
+            } else {
+                Refusal::NotAuthorised
+            });
         }
         match row.state.status() {
             Status::Pending => {}
@@ -453,7 +374,8 @@ impl Decide {
         }
         let edit = edit::of_answer(self, row);
         let call = row.call();
-        let answered = |vote: &&Vote| vote.person == *person && vote.content.edit == call.edit;
+        let answered =
+            |vote: &&Vote| self.roll.is_same(&vote.person, person) && vote.content.edit == call.edit;
         let before = workspace
             .votes(id)
             .iter()
@@ -473,17 +395,36 @@ impl Decide {
             None => edit::standing(workspace.votes(id), &row.progress),
             Some(_) => Cow::Borrowed(&[][..]),
         };
-        let others: Vec<&Vote> = votes.iter().filter(|vote| vote.person != *person).collect();
+        let seats = |roll: &Roll| !stage.seats(roll, person, &row.org, now, &[]).is_empty();
+        if !seats(&self.roll) && perhaps(&seats) {
+            return Err(Refusal::LookUpFailed);
+        }
+        let other = |vote: &&Vote| !self.roll.is_same(&vote.person, person);
+        let others: Vec<&Vote> = votes.iter().filter(other).collect();
         let acting_for = self.seat(row, &others, &stage, (person, now))?;
         if self.decision == Decision::Approve
             && card
                 .and_then(|card| workspace.delivery(card))
-                .is_some_and(|card| !card.approvable)
+                .is_some_and(|card| !card.approvable || self.on_minimal(card))
         {
             return Err(Refusal::PartialView);
         }
         if let (Target::Command(spoken), Decision::Approve) = (&self.target, self.decision) {
             spoken.may_approve(row)?;
+        }
+        // Who voted before and cannot be looked up now: with them this answer may settle the request, and without it would not.
+        let lacks = |roll: &Roll| match self.decision {
+            Decision::Approve => {
+                let have = stage::standing(&votes, Decision::Approve, &stage, row, roll);
+                have.saturating_add(1) < stage.quorum
+            }
+            Decision::Reject => {
+                let have = stage::rejections(&votes, row, roll);
+                have.saturating_add(1) < row.terms.deny_threshold.max(1)
+            }
+        };
+        if lacks(&self.roll) && perhaps(&|roll| !lacks(roll)) {
+            return Err(Refusal::LookUpFailed);
         }
         // A card says by its revision what the person saw. Arguments of one's own need not be about what stands.
         let saw = match self.target {
@@ -531,7 +472,7 @@ impl Decide {
         stage: &stage::Current<'_>,
         (person, now): (&OperatorId, UtcMillis),
     ) -> Result<Option<OperatorId>, Refusal> {
-        let seats = |barred| stage.seats(&self.roll, person, &row.org, now, barred);
+        let seats = |barred: &[OperatorId]| stage.seats(&self.roll, person, &row.org, now, barred);
         let any = seats(&[]);
         let Some(first) = any.first() else {
             return Err(Refusal::NotThisStage);
@@ -539,26 +480,53 @@ impl Decide {
         if self.decision == Decision::Reject {
             return Ok(first.clone());
         }
-        let barred = row.barred();
-        if barred.contains(person) {
-            return Err(Refusal::SelfApproval);
-        }
-        let clear = seats(barred);
+        let barred = self.behind(row, person)?;
+        let clear = seats(&barred);
         if clear.is_empty() {
             return Err(Refusal::SelfApproval);
         }
         let free = |seat: &Option<OperatorId>| {
             let seat = seat.as_ref().unwrap_or(person);
-            let takes = |vote: &&Vote| vote.decision == Decision::Approve && vote.seat() == seat;
+            let takes =
+                |vote: &&Vote| vote.decision == Decision::Approve && self.roll.is_same(vote.seat(), seat);
             !others.iter().any(takes)
         };
         clear.into_iter().find(free).ok_or(Refusal::AlreadyRepresented)
     }
 
+    /// Who stands behind the call, and may not approve it; the person is none of them.
+    pub(super) fn behind(&self, row: &Confirmation, person: &OperatorId) -> Result<Vec<OperatorId>, Refusal> {
+        if row.terms.self_approval {
+            return Ok(Vec::new());
+        }
+        let behind = [row.barred(), &self.insight.behind].concat();
+        let stated = row.asked.requester.as_deref();
+        if behind.iter().any(|other| self.roll.is_same(other, person))
+            || stated.is_some_and(|requester| self.insight.is_called(requester))
+        {
+            return Err(Refusal::SelfApproval);
+        }
+        if self.insight.requester_unsure {
+            return Err(Refusal::LookUpFailed);
+        }
+        Ok(behind)
+    }
+
+    /// Whether the message that was pressed shows ids only, since the platform refused the rest.
+    fn on_minimal(&self, card: &Delivery) -> bool {
+        let Target::Card(clicked) = &self.target else {
+            return false;
+        };
+        let mut standing = card.standing.iter();
+        standing.any(|message| message.at == clicked.at && message.minimal)
+    }
+
     pub(super) fn audit_refusal(&self, workspace: &mut Workspace, id: Option<&ConfirmationId>, reason: &str) {
         let actor = match &self.ballot {
             Ballot::Person(person) => Actor::Operator(person.0.clone()),
-            Ballot::Stranger(user) | Ballot::Foreigner(user) => Actor::Platform(user.clone()),
+            Ballot::Stranger(user) | Ballot::Foreigner(user) | Ballot::Kept(user, _) => {
+                Actor::Platform(user.clone())
+            }
         };
         let (org, channel, _) = self.target.of();
         let kind = channel.map_or("vote.refused", |_| "callback.refused");
@@ -575,6 +543,10 @@ impl Decide {
         let (_, _, Some(replay)) = self.target.of() else {
             return;
         };
+        // What a second try may answer otherwise is no answer.
+        if *ruling == Ruling::Refused(Refusal::LookUpFailed) {
+            return;
+        }
         let now = workspace.now();
         let lives = dossier.map_or(now, |dossier| dossier.confirmation.expires_at.max(now));
         let answer = match ruling {

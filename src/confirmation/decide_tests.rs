@@ -189,6 +189,32 @@ fn a_card_that_does_not_show_everything_can_only_be_rejected() {
 }
 
 #[test]
+fn a_message_whose_content_was_refused_can_only_be_rejected() {
+    let mut world = World::default();
+    let id = world.asked(terms(1), &[]);
+    let minimal = |world: &mut World, minimal| {
+        let card = &mut world.memory.dossiers.get_mut(&id).expect("stored").deliveries[0];
+        card.standing[0].minimal = minimal;
+    };
+    minimal(&mut world, true);
+    assert_eq!(
+        world.click(&id, 0, "dana", Approve).ruling,
+        Ruling::Refused(Refusal::PartialView)
+    );
+    minimal(&mut world, false);
+    assert_eq!(world.click(&id, 0, "dana", Approve).ruling, Ruling::Settled);
+
+    let id = world.asked(terms(1), &[]);
+    let card = &mut world.memory.dossiers.get_mut(&id).expect("stored").deliveries[0];
+    card.standing[0].minimal = true;
+    assert_eq!(
+        world.click(&id, 1, "dana", Approve).ruling,
+        Ruling::Settled,
+        "the other channel shows everything"
+    );
+}
+
+#[test]
 fn an_unlisted_message_counts_only_while_a_post_is_unknown_and_is_recorded() {
     for (state, unheard, counts) in [
         (DeliveryState::Sending, false, true),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use gatepost_channel::{AppKey, Decision, MessageRef};
 
 use super::create::{Create, Created, shown_args};
-use super::decide::{Backing, Ballot, Clicked, Decide, Decided, Surface, Target};
+use super::decide::{Backing, Ballot, Clicked, Decide, Decided, Insight, Surface, Target};
 use super::roll::{Roll, Voter};
 use super::{Asked, Delivery, DeliveryState, Dossier, Standing};
 use crate::delivery::button::{ServerKey, token_hash};
@@ -47,6 +47,7 @@ pub fn terms(quorum: u32) -> Terms {
         timeout_ms: TIMEOUT,
         permit_ttl_ms: 3_600_000,
         partial_view: PartialView::Reject,
+        risk: None,
         redact: vec![],
         decision: DecisionTerms::default(),
     }
@@ -145,7 +146,11 @@ impl World {
                 chat: card.channel.0.clone(),
                 message: format!("m-{}", card.id),
             };
-            card.standing.push(Standing { at, edition: 1 });
+            card.standing.push(Standing {
+                at,
+                edition: 1,
+                minimal: false,
+            });
         }
         id
     }
@@ -196,6 +201,7 @@ impl World {
             surface: Surface::Card,
             backing: Backing::default(),
             roll: Arc::clone(&self.roll),
+            insight: Insight::default(),
         }
     }
 

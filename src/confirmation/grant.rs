@@ -7,7 +7,7 @@ use gatepost_channel::{Decision, UtcMillis};
 use serde::{Deserialize, Serialize};
 
 use super::roll::Roll;
-use super::{Asked, Confirmation, Vote, edit, stage};
+use super::{Account, Asked, Confirmation, Vote, edit, stage};
 use crate::audit::{Actor, Draft};
 use crate::clock::rfc3339;
 use crate::gate::grant::{GrantArguments, GrantScope, GrantTerms};
@@ -41,6 +41,9 @@ pub struct Grantor {
     /// When they voted; nothing in grants of the first releases, whose grantors had a right without time.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub at: Option<UtcMillis>,
+    /// The account through which they did, which is asked about again at each use.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub account: Option<Account>,
 }
 
 /// A grant. What it covers never changes; it is used, and it ends.
@@ -141,7 +144,10 @@ impl Grant {
         } else {
             &asked.persons
         };
-        let themselves = |grantor: &Grantor| barred.contains(&grantor.person);
+        let themselves = |grantor: &Grantor| {
+            let mut behind = barred.iter();
+            behind.any(|person| roll.is_same(person, &grantor.person))
+        };
         let own = self.grantors.iter().any(themselves);
         let enough = stage::each(terms).all(|stage| {
             let counts = |grantor: &&Grantor| {
@@ -150,10 +156,8 @@ impl Grant {
                 grantor.stage == stage.at && stage.entitles(roll, who, &self.org, at, barred)
             };
             let seat = |grantor: &'_ Grantor| {
-                grantor
-                    .acting_for
-                    .clone()
-                    .unwrap_or_else(|| grantor.person.clone())
+                let seat = grantor.acting_for.as_ref().unwrap_or(&grantor.person);
+                roll.person(seat).clone()
             };
             let seats: BTreeSet<_> = self.grantors.iter().filter(counts).map(seat).collect();
             u32::try_from(seats.len()).unwrap_or(u32::MAX) >= stage.quorum
@@ -214,6 +218,7 @@ pub fn make(workspace: &mut Workspace, request: &ConfirmationId, wish: &Wish, ac
             stage: vote.content.stage,
             acting_for: vote.content.acting_for.clone(),
             at: Some(vote.at),
+            account: vote.content.account.clone(),
         })
         .collect();
     let Some(row) = workspace.confirmation(request) else {

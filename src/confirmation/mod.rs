@@ -11,6 +11,7 @@ use self::edit::Edit;
 use break_glass::Broken;
 use step_up::{Arm, Second};
 
+use self::roll::Roll;
 use crate::gate::grant::GrantScope;
 use crate::gate::{Digest, Terms, ToolName};
 use crate::ids::{
@@ -39,8 +40,12 @@ pub mod fixture;
 pub mod grant;
 #[cfg(test)]
 mod grant_tests;
+#[cfg(test)]
+mod identity_tests;
+pub mod insight;
 pub mod outcome;
 mod proof;
+pub mod refusal;
 pub mod roll;
 pub mod settle;
 pub mod spoken;
@@ -365,6 +370,21 @@ pub struct VoteContent {
     /// Who confirmed it, where it took a second person.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub second: Option<Second>,
+    /// The account through which it came, which is asked about again when the permit is consumed.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub account: Option<Account>,
+}
+
+/// An account of a platform.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Account {
+    /// The channel whose app knows it.
+    pub channel: ChannelName,
+    /// The platform's id.
+    pub id: String,
+    /// The name that its owner goes by, for people who read cards. Untrusted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub name: Option<String>,
 }
 
 /// One person's answer. The first one stands, for the arguments on which it was cast.
@@ -387,6 +407,21 @@ pub struct Vote {
 }
 
 impl Vote {
+    /// The name to show for who voted. A name that only a platform tells is chosen by its owner, so the account stands beside it.
+    pub fn voter(&self, roll: &Roll) -> String {
+        match (&self.content.account, roll.voter(&self.person)) {
+            (_, Some(voter)) => voter.name.clone(),
+            (
+                Some(Account {
+                    id, name: Some(name), ..
+                }),
+                None,
+            ) => format!("{name} ({id})"),
+            (Some(account), None) => account.id.clone(),
+            (None, None) => self.person.0.clone(),
+        }
+    }
+
     /// Whose place it takes: of the votes of one place, one approves.
     pub fn seat(&self) -> &OperatorId {
         self.content.acting_for.as_ref().unwrap_or(&self.person)
@@ -442,6 +477,9 @@ pub struct Standing {
     pub at: MessageRef,
     /// Which edition it shows; 0 when that is not known.
     pub edition: u32,
+    /// The platform refused the content there: it shows ids and our own words only, so that nothing is approved on it.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub minimal: bool,
 }
 
 /// One card on one channel for one request.

@@ -1,5 +1,6 @@
-//! Who may decide: the operators as the configuration has them now, asked inside the deciding transaction for one instant of
-//! its clock. Who is on call and who stands in for whom is resolved here, and nowhere else.
+//! Who may decide: the operators as the configuration has them now, and what the platforms said of people just before; asked
+//! inside the deciding transaction for one instant of its clock. Who is on call and who stands in for whom is resolved here, and
+//! nowhere else.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -30,6 +31,40 @@ impl Voter {
         approvers.operators.iter().any(|id| id == self.id.as_str())
             || approvers.roles.iter().any(|role| self.roles.contains(role))
     }
+
+    /// Takes what somebody else knows of the same person.
+    fn join(&mut self, other: Self) {
+        let orgs = other.orgs.into_iter();
+        let fresh: Vec<_> = orgs.filter(|org| !self.orgs.contains(org)).collect();
+        self.orgs.extend(fresh);
+        let roles = other.roles.into_iter();
+        let fresh: Vec<_> = roles.filter(|role| !self.roles.contains(role)).collect();
+        self.roles.extend(fresh);
+    }
+}
+
+/// What the platforms said of one person.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Found {
+    /// The person, with the roles that they hold by being in groups.
+    pub voter: Voter,
+    /// Other ids of the same person.
+    pub also: Vec<OperatorId>,
+    /// Whether their account may decide.
+    pub standing: Standing,
+    /// Roles that they perhaps hold: the look-up of the group failed.
+    pub perhaps: Vec<String>,
+}
+
+/// How an account stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Standing {
+    /// It may decide.
+    Good,
+    /// It may not, or no longer is this person's.
+    Barred,
+    /// The look-up failed: it counts for nothing now, and might later.
+    Unsure,
 }
 
 /// All operators, and who of them answers when.
@@ -39,6 +74,12 @@ pub struct Roll {
     on_call: BTreeMap<String, Rota>,
     absences: Absences,
     codes: BTreeMap<OperatorId, CodeKey>,
+    /// Other ids of persons, such as an e-mail address under which somebody voted before they had an entry.
+    known_as: BTreeMap<OperatorId, OperatorId>,
+    /// Whose account may not decide, or could not be looked up.
+    unfit: BTreeSet<OperatorId>,
+    /// What persons would be if every look-up that failed had said yes.
+    hopeful: BTreeMap<OperatorId, Voter>,
 }
 
 /// One question about somebody's right: under which lists, of which organisation, at which instant.
@@ -90,9 +131,84 @@ impl Roll {
         self.codes.get(id)
     }
 
+    /// The same, with other ids of its persons: each leads to the person after it.
+    #[must_use]
+    pub fn knowing(mut self, also: impl IntoIterator<Item = (OperatorId, OperatorId)>) -> Self {
+        for (alias, person) in also {
+            if !self.voters.contains_key(&alias) {
+                self.known_as.entry(alias).or_insert(person);
+            }
+        }
+        self
+    }
+
+    /// The same, with what the platforms said of these persons.
+    #[must_use]
+    pub fn with(&self, found: impl IntoIterator<Item = Found>) -> Self {
+        let mut roll = self.clone();
+        for Found {
+            mut voter,
+            also,
+            standing,
+            perhaps,
+        } in found
+        {
+            let id = roll.person(&voter.id).clone();
+            voter.id.clone_from(&id);
+            for alias in also {
+                if alias != id && !roll.voters.contains_key(&alias) {
+                    roll.known_as.entry(alias).or_insert_with(|| id.clone());
+                }
+            }
+            let known = roll.voters.get(&id).cloned();
+            let mut joined = known.unwrap_or_else(|| Voter {
+                orgs: Vec::new(),
+                roles: Vec::new(),
+                ..voter.clone()
+            });
+            joined.join(voter);
+            let mut hopeful = joined.clone();
+            hopeful.roles.extend(perhaps.iter().cloned());
+            if standing == Standing::Unsure || (standing == Standing::Good && !perhaps.is_empty()) {
+                roll.hopeful.insert(id.clone(), hopeful);
+            }
+            match standing {
+                Standing::Good => {}
+                Standing::Barred | Standing::Unsure => {
+                    roll.unfit.insert(id.clone());
+                }
+            }
+            roll.voters.insert(id, joined);
+        }
+        roll
+    }
+
+    /// The roll as it would be if every look-up that failed had said yes; nothing when none failed.
+    pub fn hopeful(&self) -> Option<Self> {
+        if self.hopeful.is_empty() {
+            return None;
+        }
+        let mut roll = self.clone();
+        for (id, voter) in std::mem::take(&mut roll.hopeful) {
+            roll.unfit.remove(&id);
+            roll.voters.insert(id, voter);
+        }
+        Some(roll)
+    }
+
+    /// The person behind an id, who may be known by several.
+    pub fn person<'a>(&'a self, id: &'a OperatorId) -> &'a OperatorId {
+        self.known_as.get(id).unwrap_or(id)
+    }
+
+    /// Whether two ids are one person's.
+    pub fn is_same(&self, one: &OperatorId, other: &OperatorId) -> bool {
+        self.person(one) == self.person(other)
+    }
+
     /// An operator.
     pub fn voter(&self, id: &OperatorId) -> Option<&Voter> {
-        self.voters.get(id)
+        self.voters.get(self.person(id))
     }
 
     /// The name to show for an operator; their id when they are no longer known.
@@ -124,13 +240,16 @@ impl Roll {
         let lists = approvers.on_call.iter().filter_map(|list| self.on_call.get(list));
         lists
             .flat_map(|list| list.on_call(at))
-            .any(|person| person == id.as_str())
+            .any(|person| person == self.person(id).as_str())
     }
 
     /// In whose places this person may answer: nobody's but their own (`None`) comes first, then those of absent people. A
     /// substitute acts only for what the absent may do by a right of their own.
     pub fn seats(&self, id: &OperatorId, right: Right<'_>) -> Vec<Option<OperatorId>> {
-        let steads = self.absences.steads(id.as_str(), right.at).into_iter();
+        let steads = self
+            .absences
+            .steads(self.person(id).as_str(), right.at)
+            .into_iter();
         let absent: BTreeSet<OperatorId> = steads.map(|stead| OperatorId::from(stead.absent)).collect();
         [None]
             .into_iter()
@@ -147,6 +266,10 @@ impl Roll {
             at,
             barred,
         } = right;
+        let id = self.person(id);
+        if self.unfit.contains(id) {
+            return false;
+        }
         let among = |person: &OperatorId| {
             !lists.is_empty()
                 && lists
@@ -160,7 +283,10 @@ impl Roll {
             let person = OperatorId::from(person);
             self.voter(&person).is_some_and(|voter| voter.orgs.contains(org))
         };
-        let clear = |person: &str| barred.iter().all(|barred| barred.as_str() != person);
+        let clear = |person: &str| {
+            let person = OperatorId::from(person);
+            barred.iter().all(|barred| !self.is_same(barred, &person))
+        };
         let stands_in = self.absences.steads(id.as_str(), at).into_iter().any(|stead| {
             stead.absent == absent.as_str()
                 && clear(stead.absent)

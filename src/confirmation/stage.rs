@@ -176,11 +176,11 @@ pub fn standing(
             && (decision == Decision::Reject || step_up::is_met(vote, stage, row, roll))
     };
     let counted = votes.iter().filter(counts);
-    let number = match decision {
-        Decision::Approve => counted.map(Vote::seat).collect::<BTreeSet<_>>().len(),
-        Decision::Reject => counted.count(),
+    let persons: BTreeSet<_> = match decision {
+        Decision::Approve => counted.map(|vote| roll.person(vote.seat())).collect(),
+        Decision::Reject => counted.map(|vote| roll.person(&vote.person)).collect(),
     };
-    u32::try_from(number).unwrap_or(u32::MAX)
+    u32::try_from(persons.len()).unwrap_or(u32::MAX)
 }
 
 /// How many persons reject, whatever the stage in which they did, and had the right to.

@@ -64,7 +64,6 @@ fn consume(world: &World, id: &ConfirmationId) -> Consume {
         token: TokenName::from("agent"),
         digest: world.row(id).confirmation.asked.digest,
         judged: world.row(id).confirmation.call().digest,
-        judged: world.row(id).confirmation.call().digest,
         permit: PermitId::fresh(&world.ids),
         roll: Arc::clone(&world.roll),
         denied_by: None,

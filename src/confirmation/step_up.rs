@@ -10,7 +10,7 @@ use super::cast::{Allowed, Cast};
 use super::decide::{Decide, Refusal};
 use super::roll::Roll;
 use super::settle::refresh_cards;
-use super::{Confirmation, Vote, edit, proof, stage};
+use super::{Account, Confirmation, Vote, edit, proof, stage};
 use crate::audit::{Actor, Draft, Opening};
 use crate::clock::rfc3339;
 use crate::gate::authority::StepUp;
@@ -44,6 +44,9 @@ pub struct Arm {
     /// Where it was armed.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub channel: Option<ChannelName>,
+    /// The account through which it came.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub account: Option<Account>,
     /// Through what.
     pub surface: String,
     /// Why, in the person's words, with the salt of the audit log.
@@ -65,6 +68,9 @@ pub struct Second {
     /// Whether they gave their code.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub code: bool,
+    /// The account through which they did, which is asked about again when the permit is consumed.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub account: Option<Account>,
 }
 
 /// What an armed approval waits for.
@@ -122,10 +128,11 @@ pub(super) fn is_met(vote: &Vote, stage: &stage::Current<'_>, row: &Confirmation
         vote.content.second.as_ref().is_some_and(|second| {
             let who = (&second.person, second.acting_for.as_ref());
             let seat = second.acting_for.as_ref().unwrap_or(&second.person);
-            second.person != vote.person
-                && seat != vote.seat()
+            let behind = |person: &OperatorId| row.barred().iter().any(|other| roll.is_same(other, person));
+            !roll.is_same(&second.person, &vote.person)
+                && !roll.is_same(seat, vote.seat())
                 && (second.code || !step.code)
-                && !row.barred().contains(&second.person)
+                && !behind(&second.person)
                 && stage.entitles(roll, who, &row.org, vote.at, row.barred())
         })
     };
@@ -242,6 +249,7 @@ impl Decide {
                 stage: arm.stage,
                 decision: Decision::Approve,
                 channel: arm.channel,
+                account: arm.account,
                 surface: arm.surface,
                 reason: arm.reason,
                 wished,
@@ -250,6 +258,7 @@ impl Decide {
                     person: person.clone(),
                     acting_for: allowed.acting_for.clone(),
                     code: step.code,
+                    account: self.insight.account.clone(),
                 }),
             })));
         }
@@ -282,6 +291,8 @@ impl Decide {
         let votes = edit::standing(workspace.votes(&row.id), &row.progress);
         let now = workspace.now();
         let ours = (&allowed.person, allowed.acting_for.as_ref());
+        let same = |one: &OperatorId, other: &OperatorId| self.roll.is_same(one, other);
+        let behind = self.behind(row, &allowed.person).ok()?;
         let mut arms = row
             .progress
             .armed
@@ -289,14 +300,14 @@ impl Decide {
             .filter(|_| step.second_person && allowed.edit.is_none());
         arms.find(|arm| {
             let stage = stage::at(&row.terms, arm.stage);
-            let may = |who| stage.entitles(&self.roll, who, &row.org, now, row.barred());
-            arm.person != allowed.person
-                && arm.seat() != seat
+            let may = |who| stage.entitles(&self.roll, who, &row.org, now, &behind);
+            let taken = |vote: &Vote| same(&vote.person, &arm.person) || same(vote.seat(), arm.seat());
+            !same(&arm.person, &allowed.person)
+                && !same(arm.seat(), seat)
                 && arm.is_about(row)
                 && arm.waits_for(step) == Waiting::SecondPerson
-                && !votes
-                    .iter()
-                    .any(|vote| vote.person == arm.person || vote.seat() == arm.seat())
+                && !votes.iter().any(taken)
+                && !behind.iter().any(|other| same(other, &arm.person))
                 && may((&arm.person, arm.acting_for.as_ref()))
                 && may(ours)
         })
@@ -322,6 +333,7 @@ impl Decide {
             until,
             coded,
             channel: self.channel(),
+            account: self.insight.account.clone(),
             surface: self.surface.as_str().to_owned(),
             reason,
             grant: allowed.wished,

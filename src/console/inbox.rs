@@ -10,7 +10,7 @@ use super::page::{inert, inert_or, show};
 use super::session::Session;
 use super::{Visitor, refusal};
 use crate::confirmation::{Dossier, Status};
-use crate::delivery::card::utc;
+use crate::delivery::phrase::Language;
 use crate::http::Api;
 use crate::storage::ConfirmationFilter;
 
@@ -45,14 +45,16 @@ pub async fn page(State(api): State<Api>, Visitor(session): Visitor) -> Response
 
 fn item(api: &Api, session: &Session, dossier: &Dossier) -> Value {
     let row = &dossier.confirmation;
+    let phrases = api.gatekeeper().maker().phrases(Language::En);
     context! {
         id => row.id.as_str(),
         tool => inert(row.asked.tool.as_str()),
         reason => inert_or(row.reason.as_deref()),
+        risk => row.terms.risk.map(|risk| context! { level => risk.as_str(), words => phrases.risk(risk) }),
         token => inert(row.asked.token.as_str()),
         agent => inert_or(row.asked.agent_id.as_deref()),
         requester => inert_or(row.asked.requester.as_deref()),
-        expires_at => utc(row.expires_at),
+        expires_at => api.zone().show(row.expires_at),
         approvals => approvals(dossier),
         quorum => row.terms.quorum,
         mine => api.gatekeeper().roll().may_decide(&session.operator.id, &row.org, &row.terms, api.clock().now()),

@@ -13,10 +13,10 @@ use super::session::Session;
 use super::{Visitor, refusal};
 use crate::callback::reply::Said;
 use crate::confirmation::break_glass::may_break;
-use crate::confirmation::{Basis, Dossier, OutcomeStatus, Status, grant, stage};
+use crate::confirmation::{Basis, Dossier, Status, grant, stage};
 use crate::delivery::authority::{self, voice};
-use crate::delivery::card::utc;
 use crate::delivery::phrase::{Language, REPLIES};
+use crate::delivery::ran::Ran;
 use crate::gate::{RequireReason, ShortCode, editable, shown, shown_changes};
 use crate::http::Api;
 use crate::http::problem::Problem;
@@ -105,7 +105,7 @@ async fn render(
         .items
         .iter()
         .map(|event| {
-            context! { at => utc(event.at), kind => inert(&event.kind), actor => inert(&event.actor) }
+            context! { at => api.zone().show(event.at), kind => inert(&event.kind), actor => inert(&event.actor) }
         })
         .collect();
     let glass = row.state.status() == Status::Pending
@@ -168,20 +168,18 @@ fn values(api: &Api, dossier: &Dossier, full: bool, said: Option<&str>) -> Value
         status => status.as_str(),
         title => authority::title(row, phrases).unwrap_or_else(|| phrases.title(status)),
         reason => inert_or(row.reason.as_deref()),
+        risk => row.terms.risk.map(|risk| context! { level => risk.as_str(), words => phrases.risk(risk) }),
         rule => inert_or(row.rule.as_deref()),
         token => inert(row.asked.token.as_str()),
         agent => inert_or(row.asked.agent_id.as_deref()),
         session => inert_or(row.asked.session_id.as_deref()),
         requester => inert_or(row.asked.requester.as_deref()),
-        created_at => utc(row.created_at),
-        expires_at => utc(row.expires_at),
-        decided_at => row.state.decided_at().map(utc),
+        created_at => api.zone().show(row.created_at),
+        expires_at => api.zone().show(row.expires_at),
+        decided_at => row.state.decided_at().map(|at| api.zone().show(at)),
         approvals => approvals(dossier),
         quorum => row.terms.quorum,
-        outcome => outcome.map(|outcome| match outcome.status {
-            OutcomeStatus::Succeeded => phrases.facts.succeeded.as_str(),
-            OutcomeStatus::Failed => phrases.facts.failed.as_str(),
-        }),
+        outcome => Ran::of(row, api.clock().now()).map(|ran| phrases.ran(ran, api.zone())),
         outcome_detail => inert_or(outcome.and_then(|outcome| outcome.detail.as_deref())),
         code => ShortCode::of(maker.key().as_bytes(), &row.call().digest).as_str(),
         args => shown(row.call().args, hidden).as_str(),
@@ -208,7 +206,7 @@ fn values(api: &Api, dossier: &Dossier, full: bool, said: Option<&str>) -> Value
         once_more => row.terms.decision.confirm_step,
         takes_code => row.terms.decision.step_up.code,
         broken => authority::broken(row).is_some(),
-        authority => authority::facts(row, api.gatekeeper().roll(), phrases)
+        authority => authority::facts(row, api.gatekeeper().roll(), phrases, api.zone())
             .into_iter()
             .map(|fact| context! { label => fact.label, value => fact.value.to_string() })
             .collect::<Vec<Value>>(),
@@ -223,7 +221,7 @@ fn values(api: &Api, dossier: &Dossier, full: bool, said: Option<&str>) -> Value
             context! {
                 person => inert(&voice(vote, api.gatekeeper().roll(), &phrases.authority)),
                 decision => vote.decision.as_str(),
-                at => utc(vote.at),
+                at => api.zone().show(vote.at),
                 place => inert(vote.channel.as_ref().map_or(vote.surface.as_str(), |channel| channel.as_str())),
                 reason => inert_or(vote.reason.as_deref()),
             }

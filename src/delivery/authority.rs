@@ -4,8 +4,8 @@
 
 use gatepost_channel::{Fact, Inert};
 
-use super::card::utc;
 use super::phrase::{AuthorityWords, Phrases};
+use crate::clock::Zone;
 use crate::confirmation::break_glass::Broken;
 use crate::confirmation::roll::Roll;
 use crate::confirmation::step_up::Waiting;
@@ -14,11 +14,12 @@ use crate::ids::OperatorId;
 
 /// Who voted, and in whose place: "Mira for Dana"; and who confirmed it.
 pub fn voice(vote: &Vote, roll: &Roll, words: &AuthorityWords) -> String {
-    let name = place(&vote.person, vote.content.acting_for.as_ref(), roll, words);
+    let name = place(vote.voter(roll), vote.content.acting_for.as_ref(), roll, words);
     match &vote.content.second {
         None => name,
         Some(second) => {
-            let second = place(&second.person, second.acting_for.as_ref(), roll, words);
+            let person = roll.name(&second.person).to_owned();
+            let second = place(person, second.acting_for.as_ref(), roll, words);
             words
                 .confirmed_by
                 .replace("{second}", &second)
@@ -27,14 +28,13 @@ pub fn voice(vote: &Vote, roll: &Roll, words: &AuthorityWords) -> String {
     }
 }
 
-fn place(person: &OperatorId, absent: Option<&OperatorId>, roll: &Roll, words: &AuthorityWords) -> String {
-    let name = roll.name(person);
+fn place(name: String, absent: Option<&OperatorId>, roll: &Roll, words: &AuthorityWords) -> String {
     match absent {
-        None => name.to_owned(),
+        None => name,
         Some(absent) => words
             .acting_for
             .replace("{absent}", roll.name(absent))
-            .replace("{name}", name),
+            .replace("{name}", &name),
     }
 }
 
@@ -49,7 +49,7 @@ pub fn title<'a>(row: &Confirmation, phrases: &'a Phrases) -> Option<&'a str> {
 }
 
 /// What an approval takes, and whose wait: while people are asked. Afterwards, who went past them, whom, and why.
-pub fn facts(row: &Confirmation, roll: &Roll, phrases: &Phrases) -> Vec<Fact> {
+pub fn facts(row: &Confirmation, roll: &Roll, phrases: &Phrases, zone: &Zone) -> Vec<Fact> {
     let words = &phrases.authority;
     let mut facts = Vec::new();
     let mut add = |label: &str, value: &str| {
@@ -82,8 +82,14 @@ pub fn facts(row: &Confirmation, roll: &Roll, phrases: &Phrases) -> Vec<Fact> {
                     Waiting::Code => &words.armed_code,
                     Waiting::SecondPerson => &words.armed_second_person,
                 };
-                let name = place(&arm.person, arm.acting_for.as_ref(), roll, words);
-                word.replace("{until}", &utc(arm.until)).replace("{name}", &name)
+                let name = place(
+                    roll.name(&arm.person).to_owned(),
+                    arm.acting_for.as_ref(),
+                    roll,
+                    words,
+                );
+                word.replace("{until}", &zone.show(arm.until))
+                    .replace("{name}", &name)
             })
             .collect();
         add(&words.armed, &armed.join("\n"));

@@ -2,15 +2,27 @@
 
 use std::sync::Arc;
 
-use gatepost_channel::{Actions, Asks, Card, Decision, Fact, Inert, Tone, UtcMillis};
+use gatepost_channel::{Actions, Asks, Body, Card, Decision, Fact, Inert, Tone, UtcMillis};
 
+use super::arguments;
 use super::authority::{self, voice};
 use super::button::ServerKey;
 use super::phrase::{Language, Phrasebook, Phrases};
+use super::ran::Ran;
+use crate::clock::Zone;
 use crate::confirmation::roll::Roll;
-use crate::confirmation::{Basis, Confirmation, Delivery, Dossier, OutcomeStatus, Status, grant, stage};
+use crate::confirmation::{Basis, Confirmation, Delivery, Dossier, Status, grant, stage};
 use crate::gate::policy::PartialView;
-use crate::gate::{RequireReason, ShortCode, shown, shown_edited};
+use crate::gate::{RequireReason, ShortCode};
+
+/// How a channel is spoken to.
+#[derive(Debug, Clone, Default)]
+pub struct Voice {
+    /// In what words.
+    pub language: Language,
+    /// By whose clock.
+    pub zone: Zone,
+}
 
 /// Makes cards. Clones share its parts.
 #[derive(Clone)]
@@ -56,9 +68,9 @@ impl CardMaker {
         &self.key
     }
 
-    /// The card of a request as it stands, for one delivery.
-    pub fn card(&self, dossier: &Dossier, delivery: &Delivery, language: Language) -> Card {
-        let phrases = self.phrases.of(language);
+    /// The card of a request as it stands, for one delivery. `now` tells whether an approval can still be used.
+    pub fn card(&self, dossier: &Dossier, delivery: &Delivery, voice: &Voice, now: UtcMillis) -> Card {
+        let phrases = self.phrases.of(voice.language);
         let row = &dossier.confirmation;
         let status = row.state.status();
         let actions = if status == Status::Pending {
@@ -72,7 +84,7 @@ impl CardMaker {
         } else {
             Actions::None
         };
-        self.dress(dossier, phrases, actions)
+        self.dress(dossier, (voice, now), actions)
     }
 
     /// The request for one person who asked for it in words: as its card, with nothing to press. How to answer stands among the
@@ -80,13 +92,13 @@ impl CardMaker {
     pub fn show(
         &self,
         dossier: &Dossier,
-        language: Language,
+        (voice, now): (&Voice, UtcMillis),
         called: &str,
         shows_all: impl Fn(&Card) -> bool,
     ) -> Shown {
-        let phrases = self.phrases.of(language);
+        let phrases = self.phrases.of(voice.language);
         let (row, words) = (&dossier.confirmation, &phrases.command);
-        let plain = self.dress(dossier, phrases, Actions::None);
+        let plain = self.dress(dossier, (voice, now), Actions::None);
         if row.state.status() != Status::Pending {
             let whole = shows_all(&plain);
             return Shown { card: plain, whole };
@@ -127,7 +139,8 @@ impl CardMaker {
         }
     }
 
-    fn dress(&self, dossier: &Dossier, phrases: &Phrases, actions: Actions) -> Card {
+    fn dress(&self, dossier: &Dossier, (voice, now): (&Voice, UtcMillis), actions: Actions) -> Card {
+        let phrases = self.phrases.of(voice.language);
         let row = &dossier.confirmation;
         let status = row.state.status();
         let title = authority::title(row, phrases)
@@ -141,10 +154,11 @@ impl CardMaker {
                 Status::Rejected => Tone::Rejected,
                 Status::Expired | Status::Cancelled | Status::Undeliverable => Tone::Closed,
             },
+            risk: row.terms.risk,
             preview: format!("{title} · {}", row.id),
             title,
             tool: Inert::new(row.asked.tool.as_str()).one_line(),
-            facts: self.facts(dossier, phrases),
+            facts: self.facts(dossier, phrases, &voice.zone, now),
             arguments: arguments(row, phrases),
             actions,
             words: phrases.words(),
@@ -158,10 +172,11 @@ impl CardMaker {
             .map(|url| format!("{url}/console/requests/{}", row.id))
     }
 
-    fn facts(&self, dossier: &Dossier, phrases: &Phrases) -> Vec<Fact> {
+    fn facts(&self, dossier: &Dossier, phrases: &Phrases, zone: &Zone, now: UtcMillis) -> Vec<Fact> {
         let row = &dossier.confirmation;
         let words = &phrases.facts;
         let mut facts = Facts(Vec::new());
+        facts.add(&words.risk, row.terms.risk.map(|risk| phrases.risk(risk)));
         facts.add(&words.reason, row.reason.as_deref());
         facts.add(&words.token, Some(row.asked.token.as_str()));
         facts.add(&words.agent, row.asked.agent_id.as_deref());
@@ -202,10 +217,10 @@ impl CardMaker {
             };
             facts.add(&words.approvals, Some(&value));
         }
-        facts.0.extend(authority::facts(row, &self.roll, phrases));
+        facts.0.extend(authority::facts(row, &self.roll, phrases, zone));
         match row.state.status() {
             Status::Pending => {
-                facts.add(&words.expires, Some(&utc(row.expires_at)));
+                facts.add(&words.expires, Some(&zone.show(row.expires_at)));
                 let needed = match row.terms.decision.require_reason {
                     RequireReason::Never => None,
                     RequireReason::Reject => Some(words.reason_to_reject.as_str()),
@@ -213,6 +228,10 @@ impl CardMaker {
                     RequireReason::Both => Some(words.reason_to_answer.as_str()),
                 };
                 facts.add(&words.reason_needed, needed);
+                facts.add(
+                    &words.edits,
+                    row.takes_edits().then_some(words.edits_where.as_str()),
+                );
             }
             Status::Approved => {
                 let by = match &row.progress.basis {
@@ -242,14 +261,10 @@ impl CardMaker {
             Status::Expired | Status::Cancelled | Status::Undeliverable => {}
         }
         if let Some(at) = row.state.decided_at() {
-            facts.add(&words.decided_at, Some(&utc(at)));
+            facts.add(&words.decided_at, Some(&zone.show(at)));
         }
-        if let Some(outcome) = &row.ledger.outcome {
-            let said = match outcome.status {
-                OutcomeStatus::Succeeded => &words.succeeded,
-                OutcomeStatus::Failed => &words.failed,
-            };
-            facts.add(&words.outcome, Some(said));
+        if let Some(ran) = Ran::of(row, now) {
+            facts.add(&words.outcome, Some(&phrases.ran(ran, zone)));
         }
         facts.add(
             &words.code,
@@ -260,12 +275,12 @@ impl CardMaker {
 }
 
 /// The call that people vote on: as it was proposed, or what a person changed and all of it as it is now.
-fn arguments(row: &Confirmation, phrases: &Phrases) -> Inert {
-    let call = row.call();
+fn arguments(row: &Confirmation, phrases: &Phrases) -> Body {
+    let (call, hidden) = (row.call(), &row.terms.redact);
     if call.edit == 0 {
-        return shown(call.args, &row.terms.redact);
+        return arguments::body(call.args, hidden, &phrases.parts);
     }
-    shown_edited(&row.asked.args, call.args, &row.terms.redact, phrases.edited())
+    arguments::edited(&row.asked.args, call.args, hidden, phrases)
 }
 
 /// What an answer to this request needs, in the words of the channel.
@@ -293,12 +308,4 @@ impl Facts {
             });
         }
     }
-}
-
-/// A time for people: its zone stands beside it.
-pub fn utc(at: UtcMillis) -> String {
-    jiff::Timestamp::from_millisecond(at.0).map_or_else(
-        |_| format!("{} ms", at.0),
-        |time| time.strftime("%Y-%m-%d %H:%M:%S UTC").to_string(),
-    )
 }

@@ -3,13 +3,16 @@
 //! An outbox row says *that* a card must be brought up to date, not what it shows: whoever sends it renders the request as it
 //! stands then. So a late post and a late edit are never stale, and edits of one card never overtake each other.
 
+mod arguments;
 pub mod authority;
 pub mod button;
 pub mod card;
 pub mod claim;
+pub mod diff;
 pub mod notice;
 pub mod phrase;
 pub mod plan;
+pub mod ran;
 pub mod record;
 #[cfg(test)]
 mod record_tests;

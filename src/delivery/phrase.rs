@@ -2,9 +2,11 @@
 
 use std::collections::BTreeMap;
 
-use gatepost_channel::{GrantOffer, OnceMore, Words};
+use gatepost_channel::{GrantOffer, OnceMore, Risk, Words};
 use serde::{Deserialize, Serialize};
 
+use super::ran::Ran;
+use crate::clock::Zone;
 use crate::confirmation::Status;
 use crate::gate::grant::GrantScope;
 
@@ -43,6 +45,8 @@ pub struct Phrases {
     pub facts: FactWords,
     /// Words about the right by which somebody answers.
     pub authority: AuthorityWords,
+    /// Headings of the parts that arguments are laid out in.
+    pub parts: ArgumentWords,
     layout: LayoutWords,
     /// Answers to words in a chat.
     pub command: CommandWords,
@@ -72,6 +76,8 @@ pub struct FactWords {
     pub reason: String,
     pub expires: String,
     pub edited_by: String,
+    pub edits: String,
+    pub edits_where: String,
     pub approvals: String,
     pub approvals_value: String,
     pub stage: String,
@@ -86,8 +92,16 @@ pub struct FactWords {
     pub decided_at: String,
     pub vote_reason: String,
     pub outcome: String,
+    pub not_run: String,
+    pub begun: String,
+    pub lapsed: String,
     pub succeeded: String,
     pub failed: String,
+    pub risk: String,
+    pub risk_low: String,
+    pub risk_medium: String,
+    pub risk_high: String,
+    pub risk_critical: String,
     pub code: String,
 }
 
@@ -129,6 +143,18 @@ pub struct CommandWords {
     pub not_aloud: String,
 }
 
+/// Headings of the parts that arguments are laid out in; each at most 75 units with a name of 32 characters in it.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ArgumentWords {
+    /// A value that is no text; holds `{name}`.
+    pub named: String,
+    /// A text; holds `{name}` and `{count}`.
+    pub text: String,
+    /// An edit; holds `{old}` and `{new}`.
+    pub change: String,
+}
+
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct LayoutWords {
@@ -150,7 +176,7 @@ struct LayoutWords {
 }
 
 /// The replies that every language must have.
-pub const REPLIES: [&str; 40] = [
+pub const REPLIES: [&str; 50] = [
     "settled_approve",
     "settled_reject",
     "counted_approve",
@@ -161,6 +187,16 @@ pub const REPLIES: [&str; 40] = [
     "unknown_chat",
     "foreign_tenant",
     "unknown_operator",
+    "account_deactivated",
+    "account_frozen",
+    "account_resigned",
+    "account_not_joined",
+    "account_guest",
+    "account_bot",
+    "account_foreign",
+    "account_unknown",
+    "look_up_failed",
+    "not_told_apart",
     "not_authorised",
     "self_approval",
     "outdated_card",
@@ -244,6 +280,27 @@ impl Phrases {
         }
     }
 
+    /// What became of an approved call.
+    pub fn ran(&self, ran: Ran, zone: &Zone) -> String {
+        match ran {
+            Ran::NotYet { until } => self.facts.not_run.replace("{until}", &zone.show(until)),
+            Ran::Lapsed => self.facts.lapsed.clone(),
+            Ran::Begun => self.facts.begun.clone(),
+            Ran::Succeeded => self.facts.succeeded.clone(),
+            Ran::Failed => self.facts.failed.clone(),
+        }
+    }
+
+    /// The words for a risk.
+    pub fn risk(&self, risk: Risk) -> &str {
+        match risk {
+            Risk::Low => &self.facts.risk_low,
+            Risk::Medium => &self.facts.risk_medium,
+            Risk::High => &self.facts.risk_high,
+            Risk::Critical => &self.facts.risk_critical,
+        }
+    }
+
     /// A reply to a click; one of [`REPLIES`].
     pub fn reply(&self, key: &str) -> &str {
         self.replies.get(key).map_or("", String::as_str)
@@ -313,6 +370,19 @@ mod tests {
                 "{language:?} holds replies that nothing sends"
             );
             let words = phrases.words();
+            assert!(phrases.facts.not_run.contains("{until}"));
+            for (heading, holes) in [
+                (&phrases.parts.named, &["{name}"][..]),
+                (&phrases.parts.text, &["{name}", "{count}"]),
+                (&phrases.parts.change, &["{old}", "{new}"]),
+            ] {
+                assert!(holes.iter().all(|hole| heading.contains(hole)), "{heading}");
+                // As much as an adapter gives a heading, with the longest name and count in it.
+                let filled = heading
+                    .replace("{name}", &"n".repeat(32))
+                    .replace("{count}", "10000000");
+                assert!(filled.encode_utf16().count() <= 75, "{heading}");
+            }
             assert!(words.cut.contains("{shown}") && words.cut.contains("{total}"));
             assert!(
                 phrases.facts.approvals_value.contains("{have}")

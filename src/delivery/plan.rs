@@ -19,7 +19,7 @@ pub fn approvable(registry: &Registry, maker: &CardMaker, dossier: &Dossier, del
     dossier.confirmation.terms.partial_view == PartialView::Approve
         || listed
             .channel
-            .shows_all(&maker.card(dossier, delivery, listed.language))
+            .shows_all(&maker.card(dossier, delivery, &listed.voice, UtcMillis(0)))
 }
 
 /// The cards of a request that is about to be stored. Empty when no channel of the organisation is named: undeliverable.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use gatepost_channel::{Failure, MessageRef};
+use gatepost_channel::{CardForm, Failure, MessageRef};
 
 use super::{Errand, OutboxItem};
 use crate::audit::{Actor, Draft};
@@ -27,6 +27,8 @@ pub enum Sent {
     Posted {
         /// Where.
         at: MessageRef,
+        /// In which form.
+        form: CardForm,
         /// What it shows.
         edition: u32,
         /// The platform promises that no earlier try with the same key left another message.
@@ -40,8 +42,8 @@ pub enum Sent {
     Edited {
         /// What they show now.
         edition: u32,
-        /// Where it worked.
-        done: Vec<MessageRef>,
+        /// Where it worked, and in which form the card stands there now.
+        done: Vec<(MessageRef, CardForm)>,
         /// Where it did not.
         failed: Vec<(MessageRef, Failure)>,
     },
@@ -107,7 +109,9 @@ impl Transaction for Record {
 /// nothing: whoever took over tries again. But a message that stands, stands.
 fn too_late(workspace: &mut Workspace, request: &ConfirmationId, delivery: &DeliveryId, sent: &Sent) {
     match sent {
-        Sent::Posted { at, edition, .. } => {
+        Sent::Posted {
+            at, form, edition, ..
+        } => {
             let known = workspace
                 .delivery(delivery)
                 .is_none_or(|card| card.standing.iter().any(|message| message.at == *at));
@@ -118,6 +122,7 @@ fn too_late(workspace: &mut Workspace, request: &ConfirmationId, delivery: &Deli
                 card.standing.push(Standing {
                     at: at.clone(),
                     edition: *edition,
+                    minimal: *form == CardForm::Minimal,
                 });
                 card.state = DeliveryState::Posted;
                 // This is the message that nobody had told of.
@@ -134,14 +139,15 @@ fn too_late(workspace: &mut Workspace, request: &ConfirmationId, delivery: &Deli
 }
 
 /// These messages show this edition.
-fn shown(workspace: &mut Workspace, delivery: &DeliveryId, edition: u32, done: &[MessageRef]) {
+fn shown(workspace: &mut Workspace, delivery: &DeliveryId, edition: u32, done: &[(MessageRef, CardForm)]) {
     workspace.change_delivery(delivery, |card| {
-        for message in card
-            .standing
-            .iter_mut()
-            .filter(|message| done.contains(&message.at))
-        {
-            message.edition = message.edition.max(edition);
+        for message in &mut card.standing {
+            let shown = done.iter().find(|(at, _)| *at == message.at);
+            // An edit that is told late says nothing about what stands there now.
+            if let Some((_, form)) = shown.filter(|_| edition >= message.edition) {
+                message.edition = edition;
+                message.minimal = *form == CardForm::Minimal;
+            }
         }
     });
 }
@@ -194,6 +200,7 @@ fn card(
     match sent {
         Sent::Posted {
             at,
+            form,
             edition: shows,
             alone,
         } => {
@@ -202,6 +209,7 @@ fn card(
                     card.standing.push(Standing {
                         at: at.clone(),
                         edition: *shows,
+                        minimal: *form == CardForm::Minimal,
                     });
                 }
                 card.state = DeliveryState::Posted;

@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use gatepost_channel::Decision::Approve;
-use gatepost_channel::{Failure, MessageRef};
+use gatepost_channel::{CardForm, Failure, MessageRef};
 
 use super::claim::{Claim, Claimed};
 use super::record::{Record, Sent};
@@ -39,6 +39,7 @@ fn record(world: &mut World, claimed: &Claimed, sent: Sent) {
 fn posted(at: MessageRef) -> Sent {
     Sent::Posted {
         at,
+        form: CardForm::LaidOut,
         edition: 1,
         alone: false,
     }
@@ -107,7 +108,7 @@ fn a_decision_during_a_post_is_shown_by_an_edit() {
         edit,
         Sent::Edited {
             edition,
-            done: vec![place("b")],
+            done: vec![(place("b"), CardForm::LaidOut)],
             failed: vec![],
         },
     );
@@ -222,6 +223,7 @@ fn a_card_that_was_posted_twice_is_heard_of_by_a_press() {
     for one in &claim(&mut world) {
         let known = Sent::Posted {
             at: place("one"),
+            form: CardForm::LaidOut,
             edition: 1,
             alone: true,
         };
@@ -442,4 +444,57 @@ fn no_channel_is_written_to_faster_than_it_takes() {
         2,
         "what was put off is not lost"
     );
+}
+
+#[test]
+fn the_form_in_which_a_card_stands_is_remembered_for_each_message() {
+    let mut world = World::default();
+    let id = fresh(&mut world);
+    let claimed = claim(&mut world);
+    let minimal = |world: &World| {
+        let cards = world.row(&id).deliveries.iter();
+        cards
+            .flat_map(|card| card.standing.iter().map(|message| message.minimal))
+            .collect::<Vec<_>>()
+    };
+    for (one, form) in claimed.iter().zip([CardForm::Minimal, CardForm::LaidOut]) {
+        let sent = Sent::Posted {
+            at: place(one.item.channel.as_str()),
+            form,
+            edition: 1,
+            alone: true,
+        };
+        record(&mut world, one, sent);
+    }
+    assert_eq!(minimal(&world), [true, false]);
+
+    world.click(&id, 1, "dana", Approve);
+    world.memory.now.0 += 5_000;
+    let edition = world.row(&id).confirmation.edition;
+    for one in &claim(&mut world) {
+        let done = world
+            .row(&id)
+            .deliveries
+            .iter()
+            .find(|card| OutboxId::of_card(&card.id) == one.item.id);
+        let done = done.expect("there").standing.iter().map(|message| {
+            let form = if message.minimal {
+                CardForm::LaidOut
+            } else {
+                CardForm::Minimal
+            };
+            (message.at.clone(), form)
+        });
+        let done = done.collect();
+        record(
+            &mut world,
+            one,
+            Sent::Edited {
+                edition,
+                done,
+                failed: vec![],
+            },
+        );
+    }
+    assert_eq!(minimal(&world), [false, true], "what stands there now counts");
 }

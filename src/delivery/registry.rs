@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use gatepost_channel::{AppKey, Channel};
 
-use super::phrase::Language;
+use super::card::Voice;
 use crate::ids::{ChannelName, Org};
 
 /// A channel with what Gatepost knows of it.
@@ -15,8 +15,8 @@ pub struct Listed {
     pub name: ChannelName,
     /// Whose it is.
     pub org: Org,
-    /// In what language it is spoken to.
-    pub language: Language,
+    /// How it is spoken to.
+    pub voice: Voice,
     /// The adapter.
     pub channel: Arc<dyn Channel>,
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-use gatepost_channel::{Card, Failure, Inert, Pace, PostKey, Posted, UtcMillis};
+use gatepost_channel::{Card, CardForm, Failure, Inert, MessageRef, Pace, PostKey, Posted, UtcMillis};
 use tracing::{debug, warn};
 
 use super::Errand;
@@ -119,6 +119,11 @@ impl Sender {
     /// Lets somebody look on; the first stays.
     pub fn look_on(&self, onlooker: Arc<dyn Onlooker>) {
         let _first = self.onlooker.set(onlooker);
+    }
+
+    /// The time.
+    pub(super) fn now(&self) -> UtcMillis {
+        self.clock.now()
     }
 
     /// How cards are made.
@@ -236,7 +241,7 @@ impl Sender {
                         return;
                     };
                     let edition = dossier.confirmation.edition;
-                    let looks = self.maker.card(dossier, card, listed.language);
+                    let looks = self.maker.card(dossier, card, &listed.voice, self.clock.now());
                     if card.standing.is_empty() {
                         self.post(listed, &looks, &PostKey(delivery.to_string()), edition)
                             .await
@@ -265,19 +270,26 @@ impl Sender {
 
     async fn post(&self, listed: &Listed, card: &Card, key: &PostKey, edition: u32) -> Sent {
         match listed.channel.post(card, key).await {
-            Posted::At(at) => {
-                self.last_post
-                    .lock()
-                    .unwrap_or_else(PoisonError::into_inner)
-                    .insert(listed.name.clone(), self.clock.now());
-                let alone = listed.channel.repeats_safely().is_some();
-                Sent::Posted { at, edition, alone }
-            }
+            Posted::At(at) => self.posted(listed, at, CardForm::LaidOut, edition),
+            Posted::Minimal(at) => self.posted(listed, at, CardForm::Minimal, edition),
             Posted::Unknown { why } => Sent::PostUnknown(why),
             Posted::NotSent(failure) => {
                 warn!(channel = %listed.name, %failure, "a card was not posted");
                 Sent::PostFailed(failure)
             }
+        }
+    }
+
+    fn posted(&self, listed: &Listed, at: MessageRef, form: CardForm, edition: u32) -> Sent {
+        self.last_post
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(listed.name.clone(), self.clock.now());
+        Sent::Posted {
+            at,
+            form,
+            edition,
+            alone: listed.channel.repeats_safely().is_some(),
         }
     }
 
@@ -293,11 +305,11 @@ impl Sender {
     }
 }
 
-async fn edit(listed: &Listed, card: &Card, stale: Vec<gatepost_channel::MessageRef>, edition: u32) -> Sent {
+async fn edit(listed: &Listed, card: &Card, stale: Vec<MessageRef>, edition: u32) -> Sent {
     let (mut done, mut failed) = (Vec::new(), Vec::new());
     for at in stale {
         match listed.channel.edit(&at, card).await {
-            Ok(()) => done.push(at),
+            Ok(form) => done.push((at, form)),
             Err(failure) => {
                 warn!(channel = %listed.name, %failure, "a card was not edited");
                 failed.push((at, failure));

@@ -117,7 +117,7 @@ impl Sender {
         };
         let card = shows.as_ref().zip(dossier).map(|(called, dossier)| {
             self.maker()
-                .show(dossier, listed.language, called, |card| {
+                .show(dossier, (&listed.voice, self.now()), called, |card| {
                     listed.channel.shows_all(card)
                 })
                 .card
@@ -127,7 +127,7 @@ impl Sender {
             text: Inert::new(text),
             card,
         };
-        let aloud = Inert::new(&self.maker().phrases(listed.language).command.not_aloud);
+        let aloud = Inert::new(&self.maker().phrases(listed.voice.language).command.not_aloud);
         let key = PostKey(item.id.to_string());
         match whisper.whisper(to, &reply, &aloud, &key).await {
             Ok(()) => Sent::Told,

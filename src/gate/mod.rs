@@ -29,4 +29,4 @@ pub use json::Json;
 pub use redact::redact;
 pub use terms::Terms;
 pub use verdict::DenyReason;
-pub use view::{editable, shown, shown_canonical, shown_changes, shown_edited};
+pub use view::{editable, redacted, shown, shown_canonical, shown_changes, shown_edited, shown_or_hidden};

@@ -1,6 +1,7 @@
 //! The terms of a confirmation: who may decide, how many, until when. Resolved from the rule, then from `policy.confirm`, then
 //! from the defaults, and stored with the request, so that a later change of policy does not change what was asked.
 
+use gatepost_channel::Risk;
 use serde::{Deserialize, Serialize};
 
 use super::decision::{self, DecisionTerms, Stage};
@@ -34,6 +35,9 @@ pub struct Terms {
     /// JSON pointers of arguments that are hidden wherever people look.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub redact: Vec<super::json::Pointer>,
+    /// What is at stake, as the rule says it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub risk: Option<Risk>,
     /// What an answer needs, and what else can be answered.
     #[serde(default, skip_serializing_if = "DecisionTerms::is_plain")]
     pub decision: DecisionTerms,
@@ -62,6 +66,7 @@ impl Terms {
         terms.self_approval &= other.self_approval;
         terms.timeout_ms = terms.timeout_ms.min(other.timeout_ms);
         terms.permit_ttl_ms = terms.permit_ttl_ms.min(other.permit_ttl_ms);
+        terms.risk = terms.risk.max(other.risk);
         if other.partial_view == PartialView::Reject {
             terms.partial_view = PartialView::Reject;
         }
@@ -126,6 +131,7 @@ mod tests {
             permit_ttl_ms: 2,
             partial_view: PartialView::Reject,
             redact: Vec::new(),
+            risk: None,
             decision: DecisionTerms::default(),
         };
         let mild = Terms {
@@ -133,6 +139,7 @@ mod tests {
             self_approval: true,
             partial_view: PartialView::Approve,
             redact: vec!["/card/number".parse().unwrap()],
+            risk: Some(Risk::High),
             ..strict.clone()
         };
         for terms in [&strict, &mild] {

@@ -10,7 +10,12 @@ use super::redact::redact;
 
 /// Stored arguments for people. What cannot be redacted is not shown at all; the gate denied such a call before it was stored.
 pub fn shown(canonical: &str, hidden: &[Pointer]) -> Inert {
-    match shown_json(canonical, hidden) {
+    shown_or_hidden(redacted(canonical, hidden).as_ref())
+}
+
+/// The same of arguments that are redacted already.
+pub fn shown_or_hidden(redacted: Option<&Json>) -> Inert {
+    match redacted {
         Some(json) => Inert::new(&json.pretty()),
         None => Inert::new("‹hidden›"),
     }
@@ -19,7 +24,7 @@ pub fn shown(canonical: &str, hidden: &[Pointer]) -> Inert {
 /// The arguments of an edited call for people: what was changed, then all of them as they are now, each under its heading.
 pub fn shown_edited(before: &str, after: &str, hidden: &[Pointer], headings: [&str; 2]) -> Inert {
     let [above_changes, above_all] = headings;
-    match shown_json(before, hidden).zip(shown_json(after, hidden)) {
+    match redacted(before, hidden).zip(redacted(after, hidden)) {
         Some((before, after)) => {
             let lines = diff(&changes(&before, &after));
             Inert::new(&format!(
@@ -33,14 +38,14 @@ pub fn shown_edited(before: &str, after: &str, hidden: &[Pointer], headings: [&s
 
 /// The redacted arguments in canonical form, for lists, pages and the audit log.
 pub fn shown_canonical(canonical: &str, hidden: &[Pointer]) -> String {
-    shown_json(canonical, hidden).map_or_else(|| "{}".to_owned(), |json| json.canonical())
+    redacted(canonical, hidden).map_or_else(|| "{}".to_owned(), |json| json.canonical())
 }
 
 /// Arguments for people to change: laid out over lines, exact, and with everything that would not be seen as it is written as an
 /// escape of JSON, so that what is sent back is what was there.
 pub fn editable(canonical: &str, hidden: &[Pointer]) -> Option<String> {
     let mut text = String::new();
-    for character in shown_json(canonical, hidden)?.pretty().chars() {
+    for character in redacted(canonical, hidden)?.pretty().chars() {
         let one = character.to_string();
         if matches!(character, '\n' | ' ') || Inert::new(&one).as_str() == one {
             text.push(character);
@@ -55,14 +60,15 @@ pub fn editable(canonical: &str, hidden: &[Pointer]) -> Option<String> {
 
 /// What differs between two calls, for people: redacted, laid out over lines, inert. Nothing where nothing differs that may be seen.
 pub fn shown_changes(before: &str, after: &str, hidden: &[Pointer]) -> Inert {
-    let (before, after) = (shown_json(before, hidden), shown_json(after, hidden));
+    let (before, after) = (redacted(before, hidden), redacted(after, hidden));
     match before.zip(after) {
         Some((before, after)) => Inert::new(&diff(&changes(&before, &after))),
         None => Inert::new("‹hidden›"),
     }
 }
 
-fn shown_json(canonical: &str, hidden: &[Pointer]) -> Option<Json> {
+/// Stored arguments, redacted; `None` for what cannot be.
+pub fn redacted(canonical: &str, hidden: &[Pointer]) -> Option<Json> {
     let json = Json::read(canonical.as_bytes(), ReadLimits::bytes(canonical.len())).ok()?;
     redact(&json, hidden).ok()
 }

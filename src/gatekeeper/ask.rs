@@ -1,8 +1,8 @@
 //! The question: may this call run? Allow and deny are answered at once; a call that needs a person becomes a request.
 
-use std::sync::Arc;
-
 use super::council::{News, Via, What};
+use super::directory::AT_LEISURE;
+use super::directory::requester::For;
 use super::{Caller, Gatekeeper};
 use crate::audit::{Actor, Draft, Opening};
 use crate::confirmation::create::{Create, Created, shown_args};
@@ -76,7 +76,7 @@ impl Gatekeeper {
     /// Asks. A store that fails is an error; whoever asked must take it as a denial.
     pub async fn ask(&self, caller: &Caller, question: Question) -> Result<Answer, StoreError> {
         let digest = Digest::of(&question.tool, &question.args);
-        let persons = self.persons(caller, &question);
+        let persons = self.persons_now(caller, &question).await;
         let judgement = self.judge(caller, &question, !persons.is_empty());
         for Unevaluated { rule, why } in &judgement.unevaluated {
             tracing::warn!(%rule, %why, tool = ?question.tool.as_str(), "the condition of a rule could not be evaluated");
@@ -138,6 +138,14 @@ impl Gatekeeper {
                 }
                 let hidden = (!judgement.redact.is_empty()).then(|| redacted(&question, &judgement));
                 let shown_args = shown_args(&asked.args, hidden.as_deref(), ids);
+                let grantors = if asks_a_person(&question) {
+                    None
+                } else {
+                    Some(
+                        self.roll_of_grants(&caller.org, &caller.token, question.tool.as_str())
+                            .await?,
+                    )
+                };
                 let create = Create {
                     id,
                     org: caller.org.clone(),
@@ -148,7 +156,7 @@ impl Gatekeeper {
                     reason,
                     terms,
                     deliveries,
-                    grantors: (!asks_a_person(&question)).then(|| Arc::clone(self.roll())),
+                    grantors,
                     join_twin: question.join_twin,
                 };
                 Ok(match self.store().run(create).await? {
@@ -254,6 +262,20 @@ impl Gatekeeper {
             .collect();
         persons.sort();
         persons.dedup();
+        persons
+    }
+
+    /// The same, with persons whom only a platform knows.
+    async fn persons_now(&self, caller: &Caller, question: &Question) -> Vec<OperatorId> {
+        let mut persons = self.persons(caller, question);
+        if let Some(requester) = &question.requester {
+            let stated = self
+                .directories()
+                .requester(&caller.org, requester, For::Agent, AT_LEISURE);
+            persons.extend(stated.await.persons);
+            persons.sort();
+            persons.dedup();
+        }
         persons
     }
 

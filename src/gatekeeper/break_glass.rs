@@ -62,7 +62,7 @@ impl Gatekeeper {
                 let (name, kind) = (listed.name.as_str(), listed.channel.kind());
                 let user = self.people().known_as(&row.org, name, kind, person)?.to_owned();
                 let chat = listed.channel.chat().to_owned();
-                let words = &self.maker().phrases(listed.language).authority;
+                let words = &self.maker().phrases(listed.voice.language).authority;
                 let text = passed_over(row, self.roll().name(operator), reason, words);
                 let errand = if listed.channel.private_notice().is_some() {
                     Errand::Notice { user, chat, text }

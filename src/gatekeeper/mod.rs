@@ -24,8 +24,10 @@ use crate::ids::{ConfirmationId, GrantId, Ids, OperatorId, Org, TokenName};
 use crate::storage::{Store, StoreError};
 
 pub mod ask;
+pub mod attend;
 mod break_glass;
 pub mod council;
+pub mod directory;
 pub mod edit;
 pub mod journal;
 pub mod meter;
@@ -35,6 +37,7 @@ pub mod wait;
 
 pub use ask::{Answer, Question};
 pub use council::{Council, Via};
+pub use directory::Directories;
 pub use edit::{KnownShapes, Shapes, Unfit};
 pub use journal::Journal;
 pub use people::People;
@@ -120,6 +123,8 @@ pub struct Parts {
     pub roll: Arc<Roll>,
     /// Who is who.
     pub people: Arc<People>,
+    /// Who is who by what the platforms say.
+    pub directories: Directories,
     /// Where cards go.
     pub registry: Registry,
     /// How cards are made.
@@ -157,6 +162,11 @@ impl Gatekeeper {
     /// Who is who.
     pub fn people(&self) -> &People {
         &self.0.people
+    }
+
+    /// Who is who by what the platforms say.
+    pub fn directories(&self) -> &Directories {
+        &self.0.directories
     }
 
     /// Where cards go.
@@ -241,6 +251,12 @@ impl Gatekeeper {
         } else {
             None
         };
+        let dossier = if self.directories().is_in_use(org) {
+            self.store().read().dossier(id).await?
+        } else {
+            None
+        };
+        let (roll, insight) = self.roll_for(org, operator, dossier.as_ref()).await;
         let decide = Decide {
             target: Target::Request {
                 id: id.clone(),
@@ -257,7 +273,8 @@ impl Gatekeeper {
                 code: code.map(|code| code.chars().take(MAX_WORD).collect()),
                 glass,
             },
-            roll: Arc::clone(&self.0.roll),
+            roll,
+            insight,
         };
         let decided = self.0.store.run(decide).await?;
         if break_glass && decided.ruling == Ruling::Settled {

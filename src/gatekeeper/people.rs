@@ -31,13 +31,15 @@ pub struct Person {
 pub struct People {
     by_identity: HashMap<(Org, Identity), OperatorId>,
     by_name: HashMap<(Org, String), Vec<OperatorId>>,
+    persons: Vec<Person>,
 }
 
 impl People {
     /// The map over these persons.
     pub fn new(people: impl IntoIterator<Item = Person>) -> Self {
         let mut map = Self::default();
-        for person in people {
+        map.persons = people.into_iter().collect();
+        for person in &map.persons {
             for org in &person.orgs {
                 let names = [&person.id.0].into_iter().chain(&person.email);
                 let names = names.chain(person.identities.iter().map(|identity| &identity.id));
@@ -120,6 +122,55 @@ impl People {
         self.by_name
             .get(&(org.clone(), folded(requester.trim())))
             .map_or(&[], Vec::as_slice)
+    }
+
+    /// The person with this e-mail address, in any case.
+    pub fn by_email<'a>(&'a self, org: &'a Org, email: &str) -> Option<&'a OperatorId> {
+        let email = folded(email);
+        let mut persons = self.of(org);
+        persons
+            .find(|person| person.email.as_deref().map(folded).as_ref() == Some(&email))
+            .map(|person| &person.id)
+    }
+
+    /// The e-mail address of a person.
+    pub fn email<'a>(&'a self, org: &'a Org, person: &OperatorId) -> Option<&'a str> {
+        self.of(org).find(|known| known.id == *person)?.email.as_deref()
+    }
+
+    /// The ids by which the configuration knows a person on a channel.
+    pub fn identities<'a>(
+        &'a self,
+        org: &'a Org,
+        person: &'a OperatorId,
+        channel: &'a str,
+        kind: &'a str,
+    ) -> impl Iterator<Item = &'a str> {
+        let scopes = move |identity: &&Identity| identity.scope == channel || identity.scope == kind;
+        self.of(org)
+            .filter(move |known| known.id == *person)
+            .flat_map(move |known| known.identities.iter().filter(scopes))
+            .map(|identity| identity.id.as_str())
+    }
+
+    /// Who is known by an e-mail address and by no identity on this channel: the platform says who that is there.
+    pub fn addresses<'a>(
+        &'a self,
+        org: &'a Org,
+        channel: &'a str,
+        kind: &'a str,
+    ) -> impl Iterator<Item = (&'a str, &'a OperatorId)> {
+        self.of(org).filter_map(move |person| {
+            let mut ids = self.identities(org, &person.id, channel, kind);
+            let email = person.email.as_deref()?;
+            ids.next().is_none().then_some((email, &person.id))
+        })
+    }
+
+    fn of<'a>(&'a self, org: &'a Org) -> impl Iterator<Item = &'a Person> {
+        self.persons
+            .iter()
+            .filter(move |person| person.orgs.contains(org))
     }
 
     /// The person whom the configuration names as the owner of a token.

@@ -1,11 +1,9 @@
 //! From an approval to an execution: the permit is consumed only after policy was asked again.
 
-use std::sync::Arc;
-
 use super::council::{News, Via, What};
 use super::{Caller, Gatekeeper};
 use crate::confirmation::consume::{Consume, Granted, NotGranted};
-use crate::confirmation::{Basis, Confirmation};
+use crate::confirmation::{Basis, Confirmation, Dossier};
 use crate::gate::grant::GrantTerms;
 use crate::gate::json::ReadLimits;
 use crate::gate::policy::{CallFacts, Effect, Judgement, Voices};
@@ -29,7 +27,8 @@ impl Gatekeeper {
             return Ok(Err(NotGranted::NotFound));
         }
         let row = &dossier.confirmation;
-        let granted = self.store().run(self.consumption(row, digest)).await?;
+        let consume = self.consumption(&dossier, digest).await?;
+        let granted = self.store().run(consume).await?;
         if granted.is_ok() {
             self.news(News::of_asked(via, &row.org, &row.asked, What::Begun));
         }
@@ -37,19 +36,23 @@ impl Gatekeeper {
     }
 
     /// The consumption as a transaction: with today's voters, and today's policy on the call as people approved it.
-    pub fn consumption(&self, row: &Confirmation, digest: Digest) -> Consume {
+    ///
+    /// # Errors
+    /// The store failed.
+    pub async fn consumption(&self, dossier: &Dossier, digest: Digest) -> Result<Consume, StoreError> {
+        let row = &dossier.confirmation;
         let today = self.today(row);
-        Consume {
+        Ok(Consume {
             id: row.id.clone(),
             token: row.asked.token.clone(),
             digest,
             judged: row.call().digest,
             permit: PermitId::fresh(&**self.ids()),
-            roll: Arc::clone(self.roll()),
+            roll: self.roll_at_consume(row, &dossier.votes).await?,
             denied_by: denied_by(today.as_ref()),
             grant: row.progress.basis.as_ref().and_then(Basis::grant).cloned(),
             offered: self.offered(row, today),
-        }
+        })
     }
 
     /// What the rule under which a grant approved the call offers by now. Another rule that speaks for the call offers nothing to

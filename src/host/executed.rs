@@ -1,8 +1,9 @@
 //! A host says that a call ran: the outcome goes to the request that permitted it, if there is one.
 
-use crate::audit::Actor;
-use crate::confirmation::Outcome;
+use crate::audit::{Actor, Draft};
 use crate::confirmation::outcome::record;
+use crate::confirmation::{Confirmation, Outcome};
+use crate::ids::ConfirmationId;
 use crate::storage::{CallKey, Touches, Transaction, TwinKey, Workspace};
 
 /// Reports the outcome of a call by the key under which it was asked. The first report stands.
@@ -14,6 +15,17 @@ pub struct Executed {
     pub twin: Option<TwinKey>,
     /// What it led to.
     pub outcome: Outcome,
+}
+
+impl Executed {
+    /// Whether people changed the call, and the host says that it ran another one.
+    fn ran_something_else(&self, workspace: &Workspace, id: &ConfirmationId) -> bool {
+        let call = workspace.confirmation(id).map(Confirmation::call);
+        let (Some(call), Some(told)) = (call, &self.twin) else {
+            return false;
+        };
+        call.edit > 0 && *call.digest.as_bytes() != told.digest
+    }
 }
 
 impl Transaction for Executed {
@@ -35,6 +47,12 @@ impl Transaction for Executed {
         let unreported = workspace
             .confirmation(&id)
             .is_some_and(|row| row.state.consumed().is_some() && row.ledger.outcome.is_none());
+        // Hosts that drop a rewrite have been seen; what people approved is then not what ran.
+        let ignored = unreported && self.ran_something_else(workspace, &id);
+        if ignored {
+            let actor = Actor::Token(self.key.token.0.clone());
+            workspace.audit(Draft::new(&self.key.org, "edit.ignored", actor).about(&id));
+        }
         if unreported {
             record(
                 workspace,
@@ -56,7 +74,10 @@ mod tests {
     use crate::confirmation::OutcomeStatus;
     use crate::confirmation::consume::Consume;
     use crate::confirmation::create::Created;
+    use crate::confirmation::edit::Edit;
     use crate::confirmation::fixture::{World, terms};
+    use crate::gate::json::ReadLimits;
+    use crate::gate::{Arguments, Digest};
     use crate::ids::{PermitId, TokenName};
 
     #[test]
@@ -151,5 +172,67 @@ mod tests {
             Some(OutcomeStatus::Succeeded)
         );
         assert!(!world.memory.run(&report(Some(twin))), "once");
+    }
+
+    #[test]
+    fn a_host_that_runs_what_nobody_approved_is_on_record() {
+        for (told, ignored) in [(r#"{"amount":60000}"#, true), (r#"{"amount":4}"#, false)] {
+            let mut world = World::default();
+            let mut create = world.pay(terms(1), &[]);
+            create.asked.tool_call_id = Some("one".into());
+            let Created::Fresh(dossier) = world.memory.run(&create) else {
+                panic!("it is new")
+            };
+            let (id, org) = (dossier.confirmation.id, create.org.clone());
+            let digest = |text: &str| {
+                let args = Arguments::read(text.as_bytes(), ReadLimits::bytes(99)).expect("arguments");
+                Digest::of(&create.asked.tool, &args)
+            };
+            let row = world.memory.dossiers.get_mut(&id).expect("stored");
+            row.confirmation.progress.edit = Some(Edit {
+                number: 1,
+                by: "dana".into(),
+                at: row.confirmation.created_at,
+                args: r#"{"amount":4}"#.to_owned(),
+                digest: digest(r#"{"amount":4}"#),
+            });
+            for card in &mut row.deliveries {
+                card.unheard = true;
+            }
+            world.click(&id, 0, "dana", Approve);
+            let consume = Consume {
+                id: id.clone(),
+                token: TokenName::from("agent"),
+                digest: create.asked.digest,
+                judged: digest(r#"{"amount":4}"#),
+                permit: PermitId::fresh(&world.ids),
+                roll: std::sync::Arc::clone(&world.roll),
+                denied_by: None,
+                grant: None,
+                offered: None,
+            };
+            assert!(world.memory.run(&consume).is_ok());
+            let key = CallKey {
+                org: org.clone(),
+                token: TokenName::from("agent"),
+                session: "s1".into(),
+                call: "one".into(),
+            };
+            let ran = Executed {
+                twin: Some(TwinKey {
+                    org,
+                    token: key.token.clone(),
+                    session: key.session.clone(),
+                    digest: *digest(told).as_bytes(),
+                }),
+                key,
+                outcome: Outcome {
+                    status: OutcomeStatus::Succeeded,
+                    detail: None,
+                },
+            };
+            assert!(world.memory.run(&ran));
+            assert_eq!(world.memory.kinds().contains(&"edit.ignored"), ignored, "{told}");
+        }
     }
 }

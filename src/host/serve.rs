@@ -323,6 +323,10 @@ impl Wait<'_> {
                 // The permit is used; nothing runs under it.
                 Err(what) => deny(what, DenyReason::GateError),
             },
+            Err(NotGranted::LookUpFailed) => {
+                warn!(%id, "an approval could not be used now: who approved cannot be looked up");
+                return Ok(parked(id));
+            }
             Err(why) => {
                 let (what, reason) = not_granted(why);
                 deny(&format!("{what} ({id})"), reason)
@@ -375,6 +379,7 @@ fn not_granted(why: NotGranted) -> (&'static str, DenyReason) {
     match why {
         NotGranted::NotFound => ("the request is not one of this token", DenyReason::GateError),
         NotGranted::NotApproved(_) => ("the request is not approved", DenyReason::GateError),
+        NotGranted::LookUpFailed => ("who approved cannot be looked up now", DenyReason::GateError),
         NotGranted::ArgsChanged => ("another call was approved", DenyReason::ArgsChanged),
         NotGranted::AlreadyConsumed => ("the approval was used before", DenyReason::AlreadyConsumed),
         NotGranted::PermitExpired => ("the approval was not used in time", DenyReason::PermitExpired),

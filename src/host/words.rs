@@ -91,7 +91,7 @@ fn voters(dossier: &Dossier, roll: &Roll, decision: Decision) -> String {
         .standing_votes()
         .iter()
         .filter(|vote| vote.decision == decision)
-        .map(|vote| format!("{} ({})", inert(roll.name(&vote.person)), place(vote)))
+        .map(|vote| format!("{} ({})", inert(&vote.voter(roll)), place(vote)))
         .collect();
     if names.is_empty() {
         "nobody".to_owned()

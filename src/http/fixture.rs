@@ -9,8 +9,9 @@ use axum::Router;
 use axum::body::{Body, to_bytes};
 use axum::http::{HeaderMap, Request, StatusCode, header};
 use gatepost_channel::{
-    AppKey, ButtonValue, Card, Channel, Click, Decision, Failure, Health, HttpAnswer, Inbound, MessageRef,
-    Pace, PlatformUser, PostKey, Posted, RawRequest, Refusal, Reply, UtcMillis, Verifier, Webhook,
+    AppKey, ButtonValue, Card, CardForm, Channel, Click, Decision, Failure, Health, HttpAnswer, Inbound,
+    MessageRef, Pace, PlatformUser, PostKey, Posted, RawRequest, Refusal, Reply, UtcMillis, Verifier,
+    Webhook,
 };
 use serde_json::{Value, json};
 use tower::ServiceExt as _;
@@ -21,12 +22,12 @@ use super::guard::Crowd;
 use super::origin::Names;
 use super::{Api, Parts, router};
 use crate::callback::Intake;
-use crate::clock::ManualClock;
+use crate::clock::{ManualClock, Zone};
 use crate::confirmation::roll::{Roll, Voter};
 use crate::console::{Console, OneTime};
 use crate::delivery::button::ServerKey;
-use crate::delivery::card::CardMaker;
-use crate::delivery::phrase::{Language, Phrasebook};
+use crate::delivery::card::{CardMaker, Voice};
+use crate::delivery::phrase::Phrasebook;
 use crate::delivery::registry::{Listed, Registry};
 use crate::delivery::sender::Sender;
 use crate::gate::grant::{GrantArguments, GrantScope, GrantTerms};
@@ -299,6 +300,7 @@ impl Bench {
         let (one_time, once) = OneTime::new(dana, &*ids);
         let feed = crate::job::progress::Feed::new(&*ids);
         let gatekeeper = Gatekeeper::new(crate::gatekeeper::Parts {
+            directories: crate::gatekeeper::Directories::none(),
             store,
             policy: Arc::new(policy()),
             roll,
@@ -318,6 +320,7 @@ impl Bench {
             tokens: tokens(),
             names: Names::new(&[HOST.parse().expect("an address")], None),
             public_url: None,
+            zone: Zone::default(),
             desk: Some(Arc::new(super::v1::job::job_tests::OnePiece::with(feed.clone()))),
             console: Some(Console::new(Some(one_time)).expect("templates")),
             metrics: Some(
@@ -456,7 +459,7 @@ fn channel(name: &str, org: &str, whispers: &Whispers) -> Listed {
     Listed {
         name: name.into(),
         org: org.into(),
-        language: Language::En,
+        voice: Voice::default(),
         channel: Arc::new(FakeChannel {
             name: name.to_owned(),
             whispers: Arc::clone(whispers),
@@ -506,8 +509,8 @@ impl Channel for FakeChannel {
         })
     }
 
-    async fn edit(&self, _: &MessageRef, _: &Card) -> Result<(), Failure> {
-        Ok(())
+    async fn edit(&self, _: &MessageRef, _: &Card) -> Result<CardForm, Failure> {
+        Ok(CardForm::LaidOut)
     }
 
     async fn check(&self) -> Health {

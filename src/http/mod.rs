@@ -11,7 +11,7 @@ use axum::middleware::{from_fn, from_fn_with_state};
 use metrics_exporter_prometheus::PrometheusHandle;
 
 use crate::callback::Intake;
-use crate::clock::Clock;
+use crate::clock::{Clock, Zone};
 use crate::config::address::PublicUrl;
 use crate::console::Console;
 use crate::delivery::sender::Sender;
@@ -63,6 +63,8 @@ pub struct Parts {
     pub names: Names,
     /// How the outside names the server.
     pub public_url: Option<PublicUrl>,
+    /// The zone of the times on pages for people.
+    pub zone: Zone,
     /// Whoever runs jobs; `None` where there are no pieces.
     pub desk: Option<Arc<dyn Desk>>,
     /// The pages for people; `None` serves none.
@@ -128,6 +130,11 @@ impl Api {
     /// How the outside names the server.
     pub fn public_url(&self) -> Option<&PublicUrl> {
         self.0.parts.public_url.as_ref()
+    }
+
+    /// The zone of the times on pages for people.
+    pub fn zone(&self) -> &Zone {
+        &self.0.parts.zone
     }
 
     /// Whoever runs jobs.

@@ -146,6 +146,8 @@ codes! {
     NotInstalled = "not_installed", 501, "This server has no such part";
     /// Too much at once.
     Overloaded = "overloaded", 503, "The server is overloaded";
+    /// A platform did not say who somebody is; nothing was changed.
+    LookUpFailed = "look_up_failed", 503, "A platform could not be asked about a person";
     /// The database cannot be reached, or the server is stopping.
     Unavailable = "unavailable", 503, "The server cannot answer now";
 }

@@ -12,7 +12,7 @@ use crate::audit::{ChainHead, Event, Sealed};
 use crate::clock::{Clock, ManualClock};
 use crate::confirmation::consume::Consume;
 use crate::confirmation::create::{Create, Created, shown_args};
-use crate::confirmation::decide::{Backing, Ballot, Decide, Surface, Target};
+use crate::confirmation::decide::{Backing, Ballot, Decide, Insight, Surface, Target};
 use crate::confirmation::grant::Grant;
 use crate::confirmation::roll::{Roll, Voter};
 use crate::confirmation::{Asked, Confirmation, Dossier, Status};
@@ -96,6 +96,7 @@ pub(crate) fn terms() -> Terms {
         timeout_ms: 120_000,
         permit_ttl_ms: 3_600_000,
         partial_view: PartialView::default(),
+        risk: None,
         redact: Vec::new(),
         decision: DecisionTerms::default(),
     }
@@ -455,6 +456,7 @@ impl World {
             surface: Surface::Api,
             backing: Backing::default(),
             roll: roll(),
+            insight: Insight::default(),
         });
     }
 
@@ -513,6 +515,11 @@ impl Writer for World {
 impl Read for World {
     async fn dossier(&self, id: &ConfirmationId) -> Result<Option<Dossier>, StoreError> {
         Ok(self.rows().dossiers.get(id).cloned())
+    }
+
+    async fn dossier_of_button(&self, token: &[u8; 32]) -> Result<Option<Dossier>, StoreError> {
+        let has = |dossier: &&Dossier| dossier.deliveries.iter().any(|card| card.token_hash == *token);
+        Ok(self.rows().dossiers.values().find(has).cloned())
     }
 
     async fn confirmations(&self, filter: &ConfirmationFilter) -> Result<Page<Dossier>, ReadError> {

@@ -18,6 +18,11 @@ pub enum Because {
         /// Not to be claimed before it is over.
         pause: Duration,
     },
+    /// Something outside does not answer now: the attempt does not count, and the next one waits.
+    Waiting {
+        /// Not to be claimed before it is over.
+        pause: Duration,
+    },
 }
 
 /// Hands a job back.
@@ -55,6 +60,10 @@ impl Transaction for Release {
                     job.run_at = now;
                 }
                 Because::Failed { pause } => job.run_at = now.plus(pause),
+                Because::Waiting { pause } => {
+                    job.attempts = job.attempts.saturating_sub(1);
+                    job.run_at = now.plus(pause);
+                }
             }
         });
         Ok(())

@@ -19,6 +19,8 @@ use crate::storage::Store;
 
 /// How long a job rests after a failed attempt: the first, and every later one.
 const PAUSES: [Duration; 2] = [Duration::from_secs(5), Duration::from_mins(1)];
+/// How long a job waits for something outside that does not answer.
+const LATER: Duration = Duration::from_secs(5);
 
 /// What a claimed job is run by: the agent room's runner.
 #[async_trait]
@@ -34,6 +36,8 @@ pub enum Ran {
     Done,
     /// It stopped between two steps, because it was told to.
     Stopped,
+    /// Something outside does not answer now, and nothing was begun: it goes on later.
+    Later,
     /// The job is somebody else's now.
     Lost,
     /// It could not go on; another attempt may go better. The text goes into the job's error if none does.
@@ -97,6 +101,7 @@ pub(super) async fn work(store: &Store, run: &dyn Run, lease: Duration, tasks: T
         Ran::Done => {}
         Ran::Lost => info!(job = %hold.job, "the job went to somebody else"),
         Ran::Stopped => release(store, &hold, Because::Stopping).await,
+        Ran::Later => release(store, &hold, Because::Waiting { pause: LATER }).await,
         Ran::Failed(why) => fail(store, &hold, why).await,
     }
 }

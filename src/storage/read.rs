@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use gatepost_channel::UtcMillis;
 
-use super::StoreError;
+use super::{StoreError, TokenHash};
 use crate::audit::{ChainHead, Event};
 use crate::confirmation::grant::Grant;
 use crate::confirmation::{Dossier, Status};
@@ -144,6 +144,8 @@ pub struct Counts {
 pub trait Read: Send + Sync {
     /// A request with everything that belongs to it.
     async fn dossier(&self, id: &ConfirmationId) -> Result<Option<Dossier>, StoreError>;
+    /// The request whose card carries a button of this token.
+    async fn dossier_of_button(&self, token: &TokenHash) -> Result<Option<Dossier>, StoreError>;
     /// A page of requests.
     async fn confirmations(&self, filter: &ConfirmationFilter) -> Result<Page<Dossier>, ReadError>;
     /// A job.

@@ -14,7 +14,7 @@ use super::rows::work::JobRow;
 use super::rows::{Text, parse, spell};
 use super::{
     AuditFilter, ConfirmationFilter, Counts, GrantFilter, JobFilter, Page, Read, ReadError, StoreError,
-    select, sql,
+    TokenHash, select, sql,
 };
 use crate::audit::{ChainHead, Event, opening};
 use crate::confirmation::Dossier;
@@ -150,6 +150,17 @@ where
     async fn dossier(&self, id: &ConfirmationId) -> Result<Option<Dossier>, StoreError> {
         let mut found = self.dossiers(&[id.as_str().to_owned()]).await?;
         found.remove(id.as_str()).transpose()
+    }
+
+    async fn dossier_of_button(&self, token: &TokenHash) -> Result<Option<Dossier>, StoreError> {
+        let mut query =
+            QueryBuilder::new("SELECT CAST(NULL AS BIGINT), confirmation FROM delivery WHERE token_hash = ");
+        A::bind(&mut query, Value::Text(hex::encode(token)));
+        let Some((_, id)) = self.0.numbers(query).await?.pop() else {
+            return Ok(None);
+        };
+        let mut found = self.dossiers(std::slice::from_ref(&id)).await?;
+        found.remove(&id).transpose()
     }
 
     async fn confirmations(&self, filter: &ConfirmationFilter) -> Result<Page<Dossier>, ReadError> {

@@ -112,6 +112,10 @@ fn describe() {
         "Requests that one person approved past everybody who would have been asked"
     );
     describe_counter!("gatepost_clicks_total", "Authentic clicks by ruling");
+    describe_counter!(
+        "gatepost_commands_total",
+        "Authentic words to the bot by what was said to them"
+    );
     describe_counter!("gatepost_audit_dropped_total", "Audit events that were lost");
     describe_counter!(
         "gatepost_conditions_unevaluated_total",

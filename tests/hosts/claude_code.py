@@ -43,7 +43,8 @@ class Case:
     def start(self, model, hook, url, token=gates.AGENT, more=()):
         """Starts it; nothing of this machine's own configuration is seen by it."""
         settings = self.folder / "settings.json"
-        settings.write_text(json.dumps({"hooks": {"PreToolUse": [{"matcher": "*", "hooks": [hook]}]}}))
+        entry = [{"matcher": "*", "hooks": [hook]}]
+        settings.write_text(json.dumps({"hooks": {"PreToolUse": entry, "PostToolUse": entry}}))
         home = self.folder / "home"
         (home / "config").mkdir(parents=True, exist_ok=True)
         environment = {
@@ -111,6 +112,21 @@ def approve(case, gate, way):
         (request,) = gate.requests()
         assert request["status"] == "approved" and request["consumed_at"], request
         assert request["agent_id"] == "claude-code" and request["tool_name"] == "Bash", request
+
+
+def edited(case, gate, way):
+    """A person changes the input: just that runs, once, the model hears what was changed, and what ran is on record."""
+    with gate, Model(case.touch) as model:
+        twice = f"{case.touch}; {case.touch}"
+        change = lambda: gate.respond("approve", command=twice)
+        case.run(model, case.hook(way, gate.url), gate.url, meanwhile=change)
+        expect(case, model, 2)
+        told = json.dumps(model.last)
+        assert "Dana Kim changed /command from" in told, f"the model does not hear of it: {told}"
+        (request,) = gate.requests()
+        assert request["edit"]["tool_args"]["command"] == twice, request
+        assert request["tool_args"]["command"] == case.touch and request["consumed_at"], request
+        assert (request["outcome"] or {}).get("status") == "succeeded", request
 
 
 def reject(case, gate, way):
@@ -231,6 +247,7 @@ open_without_on_failure.ways = (HTTP,)
 
 CASES = [
     approve,
+    edited,
     reject,
     expire,
     wrong_token,

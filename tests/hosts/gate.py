@@ -25,6 +25,8 @@ channels: [ {{ name: inbox, kind: local }} ]
 policy:
   default: confirm
   confirm: {{ channels: [inbox], approvers: {{ roles: [ops] }}, timeout: {timeout} }}
+  rules:
+    - {{ name: shell, tools: [Bash], effect: confirm, accepts_edits: [/command] }}
 """
 
 
@@ -102,9 +104,12 @@ class Gate:
         until(lambda: self.requests("pending"), 40, "a request waits")
         return self.requests("pending")[0]["id"]
 
-    def respond(self, decision, reason=None):
-        """Answers the one request that waits."""
+    def respond(self, decision, reason=None, **edited):
+        """Answers the one request that waits; `edited` are arguments in place of those that it holds."""
         body = {"decision": decision, **({"reason": reason} if reason else {})}
+        if edited:
+            (request,) = self.requests("pending") if self.pending() else ()
+            body["edited_args"] = {**request["tool_args"], **edited}
         self.call("POST", f"/api/confirmations/{self.pending()}/respond", body)
 
 

@@ -16,6 +16,7 @@ class Model:
     def __init__(self, *steps):
         self.steps = steps
         self.results = []
+        self.last = {}
         handler = type("Handler", (_Handler,), {"model": self})
         self.server = http.server.ThreadingHTTPServer(("127.0.0.1", 0), handler)
         self.server.daemon_threads = True
@@ -36,6 +37,7 @@ class Model:
     def answer(self, request):
         """The content of the next message, and why it ends."""
         messages = request.get("messages", [])
+        self.last = request if request.get("tools") else self.last
         blocks = [
             (message.get("role"), block)
             for message in messages

@@ -41,6 +41,7 @@ fn pending(arguments: &str) -> Card {
     Card {
         request_id: "cr_01hzy3v7k9".to_owned(),
         tone: Tone::Pending,
+        risk: None,
         title: "Approval needed".to_owned(),
         preview: "Approval needed: cr_01hzy3v7k9".to_owned(),
         tool: Inert::new(arguments),
@@ -54,7 +55,7 @@ fn pending(arguments: &str) -> Card {
                 value: Inert::new("2026-11-29 12:02 UTC"),
             },
         ],
-        arguments: Inert::new(arguments),
+        arguments: Inert::new(arguments).into(),
         actions: Actions::Decide {
             token: ButtonToken::new(TOKEN),
             revision: 2,
@@ -120,11 +121,8 @@ fn stands_at(posted: Posted) -> MessageRef {
     }
 }
 
-#[tokio::test]
-async fn slack_accepts_every_card_and_its_clicks_are_read() {
-    let slack = FakeSlack::start().await;
-    slack.limit_rate(false);
-    slack.add_user(User::new("U024BE7LH", "dana@example.com"));
+/// The adapter on this fake.
+pub(crate) fn slack_channel(slack: &FakeSlack) -> SlackChannel {
     let config = SlackConfig {
         name: "ops-slack".to_owned(),
         base_url: slack.base_url.clone(),
@@ -141,7 +139,15 @@ async fn slack_accepts_every_card_and_its_clicks_are_read() {
         now: Arc::new(|| UtcMillis(0)),
         chance: Arc::new(|bytes| bytes.fill(0)),
     };
-    let channel = SlackChannel::new(&config, loopback::client(), &means).unwrap();
+    SlackChannel::new(&config, loopback::client(), &means).unwrap()
+}
+
+#[tokio::test]
+async fn slack_accepts_every_card_and_its_clicks_are_read() {
+    let slack = FakeSlack::start().await;
+    slack.limit_rate(false);
+    slack.add_user(User::new("U024BE7LH", "dana@example.com"));
+    let channel = slack_channel(&slack);
     let health = channel.check().await;
     assert!(health.healthy, "{}", health.detail);
 
@@ -208,7 +214,8 @@ async fn slack_accepts_every_card_and_its_clicks_are_read() {
     assert_eq!(slack.ephemerals().len(), 1);
 }
 
-fn feishu_channel(feishu: &FakeFeishu) -> FeishuChannel {
+/// The adapter on this fake.
+pub(crate) fn feishu_channel(feishu: &FakeFeishu) -> FeishuChannel {
     let app = FeishuAppConfig {
         base_url: feishu.base_url.clone(),
         app_id: fake_feishu::APP.to_owned(),

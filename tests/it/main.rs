@@ -9,6 +9,7 @@
     reason = "a test drives real time, real tasks and real clients, and a broken expectation ends it"
 )]
 
+mod cards;
 mod channels;
 mod cli;
 mod fakes_selftest;

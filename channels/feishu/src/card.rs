@@ -4,14 +4,17 @@
 //! the card travels as a JSON string inside JSON, so each quote, backslash and line break weighs more than it looks. What does
 //! not fit of the arguments is left out in the middle, the card says so, and Approve is not on it.
 
-use gatepost_channel::{Actions, Asks, ButtonValue, Card, Clip, Decision, Inert, OnceMore, Tone};
+use gatepost_channel::{Actions, Asks, Body, ButtonValue, Card, Clip, Decision, Inert, OnceMore, Risk, Tone};
 
+use crate::arguments::{self, Extent};
 use crate::elements::{CardJson, Element, Template, Vote};
 
 /// The most that the HTTP body of a card may weigh, in bytes. The platform refuses 30 KB, counted after its own additions.
 pub(crate) const BUDGET: usize = 24_000;
 /// The most elements on a card; the platform refuses 200.
 pub(crate) const MOST_ELEMENTS: usize = 150;
+/// What a count of shown characters may weigh more than `0`.
+const COUNT: usize = 20;
 /// What the body around the card may weigh: chat, type, uuid, quotes; in bytes.
 const ENVELOPE: usize = 320;
 /// The most that the tool's name may weigh before it counts as cut.
@@ -45,35 +48,37 @@ pub(crate) struct LaidOut {
 
 /// Lays the card out. What is not shown whole is never approvable, unless the rule says so.
 pub(crate) fn lay_out(card: &Card) -> LaidOut {
-    let text = card.arguments.as_str();
-    let heavy = weigh(text);
     let tool_fits = weigh(card.tool.one_line().as_str()) <= TOOL;
-    if heavy <= BUDGET {
-        let whole = build(card, Arguments::Whole(text), tool_fits);
-        if fits(&whole) {
-            return LaidOut {
-                card: whole,
-                shows_all: tool_fits,
-            };
+    let one_part = Body::from(card.arguments.whole().clone());
+    for body in [&card.arguments, &one_part] {
+        if arguments::weight(body) <= BUDGET {
+            let whole = build(card, body, Extent::Whole, tool_fits);
+            if fits(&whole) {
+                return LaidOut {
+                    card: whole,
+                    shows_all: tool_fits,
+                };
+            }
         }
     }
-    let total = card.arguments.characters();
-    let frame = build(card, Arguments::cut("", "", total, total), false);
-    // Less than the whole, so that what is cut stays cut.
-    let left = BUDGET.saturating_sub(weight(&frame)).min(heavy.saturating_sub(1));
-    let cut = match card.arguments.clip(left, weigh) {
-        Clip::Whole(_) => None,
-        Clip::Cut {
-            head,
-            tail,
-            shown,
-            total,
-        } => Some(build(card, Arguments::cut(head, tail, shown, total), false)),
-    };
+    let cut = [&card.arguments, &one_part]
+        .into_iter()
+        .map(|body| cut(card, body));
     LaidOut {
-        card: cut.filter(fits).unwrap_or_else(|| minimal(card)),
+        card: cut.flatten().find(fits).unwrap_or_else(|| minimal(card)),
         shows_all: false,
     }
+}
+
+/// The card with as much of each part as there is room for; `None` when nothing would be cut.
+fn cut(card: &Card, body: &Body) -> Option<CardJson> {
+    let frame = build(card, body, Extent::Each(0), false);
+    let heavy = arguments::weight(body);
+    // Less than the whole, so that what is cut stays cut.
+    let left = BUDGET
+        .saturating_sub(weight(&frame) + body.parts().len() * COUNT)
+        .min(heavy.checked_sub(1)?);
+    Some(build(card, body, arguments::share(body, left), false))
 }
 
 /// The card that is left when the platform refuses the content: ids and our own words, Reject and the way to the full view.
@@ -85,12 +90,7 @@ pub(crate) fn minimal(card: &Card) -> CardJson {
     }
     elements.extend(plain_buttons(card));
     elements.push(Element::note(own(&card.request_id)));
-    CardJson::new(
-        template(card.tone),
-        own(&card.title),
-        own(&card.preview),
-        elements,
-    )
+    CardJson::new(template(card), own(&card.title), own(&card.preview), elements)
 }
 
 /// What a card with this content weighs as the body of a request, in bytes.
@@ -98,54 +98,16 @@ pub(crate) fn weight(card: &CardJson) -> usize {
     ENVELOPE + escaped(&card.content())
 }
 
-/// How much of the arguments goes on the card.
-#[derive(Clone, Copy)]
-enum Arguments<'a> {
-    Whole(&'a str),
-    Cut {
-        head: &'a str,
-        tail: &'a str,
-        shown: usize,
-        total: usize,
-    },
-}
-
-impl<'a> Arguments<'a> {
-    const fn cut(head: &'a str, tail: &'a str, shown: usize, total: usize) -> Self {
-        Self::Cut {
-            head,
-            tail,
-            shown,
-            total,
-        }
-    }
-}
-
 fn fits(card: &CardJson) -> bool {
     weight(card) <= BUDGET && card.count() <= MOST_ELEMENTS
 }
 
 /// The full layout; `all` says whether everything that is approved is on it.
-fn build(card: &Card, arguments: Arguments<'_>, all: bool) -> CardJson {
+fn build(card: &Card, body: &Body, extent: Extent, all: bool) -> CardJson {
     let mut elements = vec![Element::heading(clipped(&card.tool.one_line(), TOOL))];
     elements.extend(facts(card));
-    match arguments {
-        Arguments::Whole("") => {}
-        Arguments::Whole(text) => {
-            elements.push(Element::note(own(&card.words.arguments)));
-            elements.push(Element::boxed(text.to_owned()));
-        }
-        Arguments::Cut {
-            head,
-            tail,
-            shown,
-            total,
-        } => {
-            elements.push(Element::note(own(&card.words.arguments)));
-            elements.push(Element::boxed(head.to_owned()));
-            elements.push(Element::warning(own(&card.words.cut_line(shown, total))));
-            elements.push(Element::boxed(tail.to_owned()));
-        }
+    if !body.as_str().is_empty() {
+        elements.extend(arguments::lay_out(card, body, extent));
     }
     if let Actions::Decide { approve_when_cut, .. } = card.actions {
         let may_approve = all || approve_when_cut;
@@ -155,12 +117,7 @@ fn build(card: &Card, arguments: Arguments<'_>, all: bool) -> CardJson {
         elements.extend(buttons(card, may_approve));
     }
     elements.push(Element::note(own(&card.request_id)));
-    CardJson::new(
-        template(card.tone),
-        own(&card.title),
-        own(&card.preview),
-        elements,
-    )
+    CardJson::new(template(card), own(&card.title), own(&card.preview), elements)
 }
 
 /// What can be pressed: Approve and what is offered beside it, then Reject in a form with a field for the reason. An approval
@@ -269,12 +226,16 @@ fn facts(card: &Card) -> Vec<Element> {
     lines
 }
 
-const fn template(tone: Tone) -> Template {
-    match tone {
-        Tone::Pending => Template::Orange,
-        Tone::Approved => Template::Green,
-        Tone::Rejected => Template::Red,
-        Tone::Closed => Template::Grey,
+/// The colour: of the risk while the request is open, then of how it ended.
+const fn template(card: &Card) -> Template {
+    match (card.tone, card.risk) {
+        (Tone::Pending, Some(Risk::Low)) => Template::Blue,
+        (Tone::Pending, None | Some(Risk::Medium)) => Template::Orange,
+        (Tone::Pending, Some(Risk::High)) => Template::Carmine,
+        (Tone::Pending, Some(Risk::Critical)) => Template::Purple,
+        (Tone::Approved, _) => Template::Green,
+        (Tone::Rejected, _) => Template::Red,
+        (Tone::Closed, _) => Template::Grey,
     }
 }
 
@@ -292,7 +253,7 @@ fn clipped(text: &Inert, budget: usize) -> String {
 }
 
 /// A text of ours; bounded all the same, since it may hold ids and names of the configuration.
-fn own(text: &str) -> String {
+pub(crate) fn own(text: &str) -> String {
     clipped(&Inert::new(text), OWN)
 }
 
@@ -307,7 +268,7 @@ fn short(text: &str, most: usize) -> String {
 }
 
 /// What a text weighs on the wire: escaped into the card, and the card escaped into the body; in bytes.
-fn weigh(text: &str) -> usize {
+pub(crate) fn weigh(text: &str) -> usize {
     text.chars()
         .map(|c| match c {
             '"' | '\\' => 4,

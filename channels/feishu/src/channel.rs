@@ -5,8 +5,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use gatepost_channel::{
-    AppKey, Card, Channel, Click, Connection, Failure, Finding, Health, HttpAnswer, Inbound, MessageRef,
-    Needs, Pace, PostKey, Posted, RawRequest, Refusal, Reply, UtcMillis, Verifier, Webhook,
+    AppKey, Card, CardForm, Channel, Click, Connection, Directory, Failure, Finding, Health, HttpAnswer,
+    Inbound, MessageRef, Needs, Pace, PostKey, Posted, RawRequest, Refusal, Reply, UtcMillis, Verifier,
+    Webhook,
 };
 use gatepost_channel::{Command, Whisper};
 
@@ -24,7 +25,7 @@ use crate::{callback, check, message, post};
 pub struct FeishuChannel {
     pub(crate) app: Arc<FeishuApp>,
     name: String,
-    chat_id: String,
+    pub(crate) chat_id: String,
     tenants: Vec<String>,
     inlet: Inlet,
 }
@@ -106,7 +107,7 @@ impl Channel for FeishuChannel {
         post::post(&self.app, &self.chat_id, card, key).await
     }
 
-    async fn edit(&self, at: &MessageRef, card: &Card) -> Result<(), Failure> {
+    async fn edit(&self, at: &MessageRef, card: &Card) -> Result<CardForm, Failure> {
         post::edit(&self.app, at, card).await
     }
 
@@ -155,6 +156,10 @@ impl Channel for FeishuChannel {
             Inlet::Webhook(_) => None,
             Inlet::Connection(connection) => Some(Arc::clone(connection) as Arc<dyn Connection>),
         }
+    }
+
+    fn directory(&self) -> Option<&dyn Directory> {
+        Some(self)
     }
 }
 

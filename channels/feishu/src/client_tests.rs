@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use gatepost_channel::{Channel as _, Failure, MessageRef, Posted};
+use gatepost_channel::{CardForm, Channel as _, Failure, MessageRef, Posted};
 use serde_json::json;
 
 use crate::fake::{Answer, Fake, channel, coded, impatient_channel, ok, refusal, token};
@@ -81,7 +81,7 @@ async fn odd_lives_of_a_token_cause_no_hot_loop() {
             .tokens([odd]);
         let channel = fake.channel();
         for _ in 0..3 {
-            assert_eq!(channel.edit(&there(), &pending()).await, Ok(()));
+            assert_eq!(channel.edit(&there(), &pending()).await, Ok(CardForm::LaidOut));
         }
         assert_eq!(fake.asked().len(), 4, "{expire}");
     }

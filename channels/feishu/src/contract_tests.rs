@@ -1,7 +1,7 @@
 //! The contract of the port (`docs/CHANNEL-CONTRACT.md`) on the scripted platform.
 
 use gatepost_channel::contract::{self, HOSTILE, Made, Next, Platform, Press, Sent, WAIT};
-use gatepost_channel::{Card, Channel, Decision, Failure, Health, Posted, RawRequest, UtcMillis};
+use gatepost_channel::{Card, CardForm, Channel, Decision, Failure, Health, Posted, RawRequest, UtcMillis};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -131,7 +131,7 @@ impl Platform for Feishu {
         play(script, 230_002, async |channel| channel.post(card, &key()).await)
     }
 
-    fn edit(&self, script: &[Next], card: &Card) -> (Result<(), Failure>, Vec<Sent>) {
+    fn edit(&self, script: &[Next], card: &Card) -> (Result<CardForm, Failure>, Vec<Sent>) {
         play(script, 230_011, async |channel| {
             channel.edit(&there(), card).await
         })

@@ -4,7 +4,7 @@
 //! A form stands at the root, holds one field for a reason and the buttons that send it. A button of a form repeats in its
 //! name what its value says: some clients leave the value out of what they send.
 
-use gatepost_channel::{ButtonValue, Decision, OnceMore};
+use gatepost_channel::{ButtonValue, Decision, Fate, OnceMore};
 use serde::Serialize;
 
 /// The most characters that the platform takes in a field.
@@ -55,7 +55,10 @@ struct Body {
 #[derive(Debug, Clone, Copy, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Template {
+    Blue,
     Orange,
+    Carmine,
+    Purple,
     Green,
     Red,
     Grey,
@@ -109,6 +112,36 @@ impl Text {
             content,
             size: None,
             color: None,
+        }
+    }
+}
+
+/// The colour of a run of lines.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Shade {
+    /// None.
+    Plain,
+    /// What comes.
+    Green,
+    /// What goes.
+    Red,
+}
+
+impl Shade {
+    /// The colour for lines of this fate.
+    pub(crate) const fn of(fate: Fate) -> Self {
+        match fate {
+            Fate::Kept => Self::Plain,
+            Fate::Removed => Self::Red,
+            Fate::Added => Self::Green,
+        }
+    }
+
+    const fn word(self) -> Option<&'static str> {
+        match self {
+            Self::Plain => None,
+            Self::Green => Some("green"),
+            Self::Red => Some("red"),
         }
     }
 }
@@ -186,6 +219,17 @@ pub(crate) struct Column {
     elements: Vec<Element>,
 }
 
+impl Column {
+    fn weighted(weight: u8, elements: Vec<Element>) -> Self {
+        Self {
+            tag: "column",
+            width: "weighted",
+            weight: Some(weight),
+            elements,
+        }
+    }
+}
+
 /// What a press does.
 #[derive(Debug, Clone, Serialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
@@ -232,15 +276,30 @@ impl Element {
 
     /// A grey box around text of somebody else, so that no line of it can pass for a line of ours.
     pub(crate) fn boxed(content: String) -> Self {
+        Self::grey(vec![Column::weighted(1, vec![Self::paragraph(content)])])
+    }
+
+    /// The same around runs of lines, each in its colour.
+    pub(crate) fn run_box(runs: Vec<(Shade, String)>) -> Self {
+        let runs = runs
+            .into_iter()
+            .map(|(shade, content)| Self::styled(content, "normal", shade.word()));
+        Self::grey(vec![Column::weighted(1, runs.collect())])
+    }
+
+    /// The same around a name and its value, in two columns.
+    pub(crate) fn pair(key: String, value: String) -> Self {
+        Self::grey(vec![
+            Column::weighted(1, vec![Self::styled(key, "normal", Some("grey"))]),
+            Column::weighted(3, vec![Self::paragraph(value)]),
+        ])
+    }
+
+    fn grey(columns: Vec<Column>) -> Self {
         Self::ColumnSet {
             flex_mode: "none",
             background_style: Some("grey"),
-            columns: vec![Column {
-                tag: "column",
-                width: "weighted",
-                weight: Some(1),
-                elements: vec![Self::paragraph(content)],
-            }],
+            columns,
         }
     }
 

@@ -147,6 +147,7 @@ pub(crate) fn card(tone: Tone, arguments: &str, full_view: bool) -> Card {
     Card {
         request_id: "cr_01JE0000000000000000000001".into(),
         tone,
+        risk: None,
         title: match tone {
             Tone::Pending => "Approval needed",
             Tone::Approved => "Approved",
@@ -166,7 +167,7 @@ pub(crate) fn card(tone: Tone, arguments: &str, full_view: bool) -> Card {
                 value: Inert::new("2026-11-29 12:02 UTC"),
             },
         ],
-        arguments: Inert::new(arguments),
+        arguments: Inert::new(arguments).into(),
         actions: match tone {
             Tone::Pending => Actions::Decide {
                 token: ButtonToken::new([0xa5; 16]),

@@ -7,7 +7,7 @@
 //! 3. `card` and `elements`: the neutral card in card JSON 2.0, within the platform's budgets, without any element that reads markup.
 //! 4. `verify`, `crypto`, `document`, `legacy`: how the bytes of a callback become an authentic document, or a refusal.
 //! 5. `callback` and `message`: what an authentic document says, and the answer to a click; `whisper`: answers to one person.
-//! 6. `post` and `check`: the calls that are made; [`client`] and `token`: how; `error`: what the platform's codes mean.
+//! 6. `post`, `check` and `directory`: the calls that are made; [`client`] and `token`: how; `error`: what the platform's codes mean.
 //! 7. [`connection`] and `frame`: the long connection, the same clicks without a public address.
 //!
 //! This crate knows neither store nor gate nor web server. The facts are those of the platform's documentation (sending and
@@ -18,10 +18,12 @@ pub mod client;
 pub mod config;
 pub mod connection;
 
+mod arguments;
 mod callback;
 mod card;
 mod check;
 mod crypto;
+mod directory;
 mod document;
 mod elements;
 mod error;
@@ -49,6 +51,8 @@ mod client_tests;
 mod connection_tests;
 #[cfg(test)]
 mod contract_tests;
+#[cfg(test)]
+mod directory_tests;
 #[cfg(test)]
 mod exam_tests;
 #[cfg(test)]

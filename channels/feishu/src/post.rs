@@ -1,6 +1,6 @@
 //! Posting and editing a card, with a plainer form when the platform refuses the content. Nothing is repeated blindly.
 
-use gatepost_channel::{Card, Failure, MessageRef, PostKey, Posted};
+use gatepost_channel::{Card, CardForm, Failure, MessageRef, PostKey, Posted};
 use reqwest::Method;
 use serde::Serialize;
 use sha2::{Digest as _, Sha256};
@@ -34,33 +34,36 @@ struct NewContent {
 /// a first answer that was lost and a second try can never leave two cards.
 pub(crate) async fn post(app: &FeishuApp, chat: &str, card: &Card, key: &PostKey) -> Posted {
     let uuid = uuid(key);
-    let mut posted = create(app, chat, &lay_out(card).card, &uuid).await;
+    let mut posted = create(app, chat, &lay_out(card).card, &uuid)
+        .await
+        .map(Posted::At);
     if posted.as_ref().is_err_and(CallError::is_content) {
         tracing::warn!(request = %card.request_id, "the platform refused the card; posting the minimal one");
-        posted = create(app, chat, &minimal(card), &uuid).await;
+        posted = create(app, chat, &minimal(card), &uuid)
+            .await
+            .map(Posted::Minimal);
     }
-    match posted {
-        Ok(at) => Posted::At(at),
-        Err(error) => match error.may_have_happened() {
-            Some(why) => Posted::Unknown { why },
-            None => Posted::NotSent(error.failure()),
-        },
-    }
+    posted.unwrap_or_else(|error| match error.may_have_happened() {
+        Some(why) => Posted::Unknown { why },
+        None => Posted::NotSent(error.failure()),
+    })
 }
 
 /// Replaces the card at `at`. A settled card loses its buttons even if its content is refused.
-pub(crate) async fn edit(app: &FeishuApp, at: &MessageRef, card: &Card) -> Result<(), Failure> {
+pub(crate) async fn edit(app: &FeishuApp, at: &MessageRef, card: &Card) -> Result<CardForm, Failure> {
     if !is_id(&at.message) {
         return Err(Failure::Gone {
             why: "not a message id of the platform".to_owned(),
         });
     }
+    let mut form = CardForm::LaidOut;
     let mut edited = replace(app, &at.message, &lay_out(card).card).await;
     if edited.as_ref().is_err_and(CallError::is_content) {
         tracing::warn!(request = %card.request_id, "the platform refused the edit; trying the minimal card");
+        form = CardForm::Minimal;
         edited = replace(app, &at.message, &minimal(card)).await;
     }
-    edited.map_err(CallError::failure)
+    edited.map(|()| form).map_err(CallError::failure)
 }
 
 async fn create(app: &FeishuApp, chat: &str, card: &CardJson, uuid: &str) -> Result<MessageRef, CallError> {

@@ -1,6 +1,6 @@
 //! Posting and editing against a scripted platform: what is sent, and what each refusal comes to.
 
-use gatepost_channel::{Channel as _, Failure, MessageRef, PostKey, Posted, Tone};
+use gatepost_channel::{CardForm, Channel as _, Failure, MessageRef, PostKey, Posted, Tone};
 use serde_json::{Value, json};
 
 use crate::card::BUDGET;
@@ -31,7 +31,7 @@ async fn requests_are_those_of_the_official_client() {
         .tokens([token("t-vector-token-1")]);
     let channel = fake.channel();
     assert!(matches!(channel.post(&pending(), &key()).await, Posted::At(_)));
-    assert_eq!(channel.edit(&there(), &pending()).await, Ok(()));
+    assert_eq!(channel.edit(&there(), &pending()).await, Ok(CardForm::LaidOut));
     let asked = fake.asked();
     for (asked, name) in asked
         .iter()
@@ -128,7 +128,7 @@ async fn refused_content_is_posted_again_as_a_minimal_card_under_the_same_key() 
         coded_only(230_001),
     ] {
         let (posted, fake) = post([coded(400, &body), posted_message()]).await;
-        assert_eq!(name(&posted), "at", "{body}");
+        assert_eq!(name(&posted), "minimal", "{body}");
         let calls = fake.calls();
         assert_eq!(calls[0].body["uuid"], calls[1].body["uuid"]);
         assert!(calls[0].card().to_string().contains("51000"));
@@ -152,7 +152,7 @@ async fn edits_fall_back_too_and_know_when_the_message_is_gone() {
         assert_eq!(fake.calls().len(), 1);
     }
     let (edited, fake) = edit([refusal(400, 230_025), ok(&json!({}))]).await;
-    assert_eq!(edited, Ok(()));
+    assert_eq!(edited, Ok(CardForm::Minimal));
     assert!(!fake.calls()[1].card().to_string().contains("51000"));
 
     for answer in [Answer::Drop, coded(502, &json!({})), refusal(500, 2_200)] {

@@ -1,6 +1,6 @@
 //! Short ways to post and edit against a script, for tests of calls.
 
-use gatepost_channel::{Card, Channel as _, Failure, MessageRef, PostKey, Posted, Tone};
+use gatepost_channel::{Card, CardForm, Channel as _, Failure, MessageRef, PostKey, Posted, Tone};
 use serde_json::json;
 
 use crate::fake::{Answer, Fake, ok};
@@ -31,7 +31,7 @@ pub(crate) async fn post(script: impl IntoIterator<Item = Answer>) -> (Posted, F
     (posted, fake)
 }
 
-pub(crate) async fn edit(script: impl IntoIterator<Item = Answer>) -> (Result<(), Failure>, Fake) {
+pub(crate) async fn edit(script: impl IntoIterator<Item = Answer>) -> (Result<CardForm, Failure>, Fake) {
     let fake = Fake::start(script).await;
     let edited = fake.channel().edit(&there(), &pending()).await;
     (edited, fake)
@@ -41,6 +41,7 @@ pub(crate) async fn edit(script: impl IntoIterator<Item = Answer>) -> (Result<()
 pub(crate) fn name(posted: &Posted) -> &'static str {
     match posted {
         Posted::At(_) => "at",
+        Posted::Minimal(_) => "minimal",
         Posted::Unknown { .. } => "unknown",
         Posted::NotSent(failure) => class(failure),
     }

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use gatepost_channel::{AppKey, Card, Channel, Failure, Health, MessageRef, Pace, PostKey, Posted};
+use gatepost_channel::{AppKey, Card, CardForm, Channel, Failure, Health, MessageRef, Pace, PostKey, Posted};
 
 /// The kind, as the configuration spells it.
 pub const KIND: &str = "local";
@@ -58,8 +58,8 @@ impl Channel for LocalChannel {
         })
     }
 
-    async fn edit(&self, _at: &MessageRef, _card: &Card) -> Result<(), Failure> {
-        Ok(())
+    async fn edit(&self, _at: &MessageRef, _card: &Card) -> Result<CardForm, Failure> {
+        Ok(CardForm::LaidOut)
     }
 
     async fn check(&self) -> Health {

@@ -3,8 +3,10 @@
 //! Words of ours are `String`s that come from `templates/cards`; everything that anybody else wrote is [`Inert`]. An adapter
 //! lays the card out, keeps the platform's budgets, and shows [`Inert`] text only in places where no markup is read.
 
+use crate::body::Body;
 use crate::button::ButtonToken;
 use crate::text::Inert;
+use serde::{Deserialize, Serialize};
 
 /// What the card is about to say at first glance; adapters pick the colour.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -17,6 +19,45 @@ pub enum Tone {
     Rejected,
     /// The deadline passed, or the request was withdrawn or reached nobody.
     Closed,
+}
+
+/// What the rule says is at stake, the least first.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum Risk {
+    /// Little.
+    Low,
+    /// Something.
+    Medium,
+    /// Much.
+    High,
+    /// More than can be made good.
+    Critical,
+}
+
+impl Risk {
+    /// All of them with their words, the least first.
+    pub const ALL: [(&'static str, Self); 4] = [
+        ("low", Self::Low),
+        ("medium", Self::Medium),
+        ("high", Self::High),
+        ("critical", Self::Critical),
+    ];
+
+    /// The word of the configuration and the API.
+    pub const fn as_str(self) -> &'static str {
+        match self {
+            Self::Low => "low",
+            Self::Medium => "medium",
+            Self::High => "high",
+            Self::Critical => "critical",
+        }
+    }
+
+    /// Whether approving should look as grave as it is.
+    pub fn is_grave(self) -> bool {
+        self >= Self::High
+    }
 }
 
 /// One line of facts: our label, somebody's value.
@@ -133,6 +174,8 @@ pub struct Card {
     pub request_id: String,
     /// At first glance.
     pub tone: Tone,
+    /// What is at stake, where the rule says so: adapters colour an open card by it. Its words stand among the facts.
+    pub risk: Option<Risk>,
     /// Own words: what is asked or what happened.
     pub title: String,
     /// Own words and ids only, for push messages and lists: never arguments, never names.
@@ -141,8 +184,8 @@ pub struct Card {
     pub tool: Inert,
     /// Who asks, for whom, until when, why, votes so far, outcome: in reading order.
     pub facts: Vec<Fact>,
-    /// The arguments for people, redacted, over several lines.
-    pub arguments: Inert,
+    /// The arguments for people, redacted, laid out in parts.
+    pub arguments: Body,
     /// What can be pressed.
     pub actions: Actions,
     /// Words for the layout.

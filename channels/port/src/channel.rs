@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use crate::card::Card;
 use crate::command::{Command, Whisper};
 use crate::connection::Connection;
+use crate::directory::Directory;
 use crate::exam::{Finding, Needs};
 use crate::failure::Failure;
 use crate::inbound::{Click, HttpAnswer};
@@ -43,6 +44,8 @@ pub struct PostKey(pub String);
 pub enum Posted {
     /// It stands here.
     At(MessageRef),
+    /// The platform refused its content, so that its minimal form stands here ([`CardForm::Minimal`]).
+    Minimal(MessageRef),
     /// It certainly does not stand anywhere.
     NotSent(Failure),
     /// The request left and no clear answer came: it may stand.
@@ -50,6 +53,16 @@ pub enum Posted {
         /// The platform's code or the transport's class; no secret.
         why: String,
     },
+}
+
+/// In which form a card stands.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub enum CardForm {
+    /// Laid out.
+    LaidOut,
+    /// Ids and own words only, since the platform refused the content. Nobody saw the arguments there, so the core lets nobody
+    /// approve on it.
+    Minimal,
 }
 
 /// What a channel says of itself when asked.
@@ -115,8 +128,8 @@ pub trait Channel: Send + Sync {
     /// is refused.
     async fn post(&self, card: &Card, key: &PostKey) -> Posted;
 
-    /// Replaces a posted card whole. Falls back by itself to a minimal card.
-    async fn edit(&self, at: &MessageRef, card: &Card) -> Result<(), Failure>;
+    /// Replaces a posted card whole, and says in which form it stands now. Falls back by itself to a minimal card.
+    async fn edit(&self, at: &MessageRef, card: &Card) -> Result<CardForm, Failure>;
 
     /// Asks the platform whether this channel works.
     async fn check(&self) -> Health;
@@ -157,6 +170,11 @@ pub trait Channel: Send + Sync {
 
     /// Answering a command apart from its request, for channels whose commands are not always answered there.
     fn whisper(&self) -> Option<&dyn Whisper> {
+        None
+    }
+
+    /// Who is who on the platform, for those that can be asked.
+    fn directory(&self) -> Option<&dyn Directory> {
         None
     }
 }

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use crate::{Card, Channel, Decision, Failure, Health, MessageRef, Posted, RawRequest, UtcMillis};
+use crate::{Card, CardForm, Channel, Decision, Failure, Health, MessageRef, Posted, RawRequest, UtcMillis};
 
 mod call;
 mod callback;
@@ -110,7 +110,7 @@ pub trait Platform {
     /// Posts while the fake answers so, and gives what it was sent. A call too many is a failure of the test.
     fn post(&self, script: &[Next], card: &Card) -> (Posted, Vec<Sent>);
     /// Edits the same way.
-    fn edit(&self, script: &[Next], card: &Card) -> (Result<(), Failure>, Vec<Sent>);
+    fn edit(&self, script: &[Next], card: &Card) -> (Result<CardForm, Failure>, Vec<Sent>);
     /// What the channel says of itself while nothing listens at the platform's address.
     fn health_when_down(&self) -> Health;
     /// Panics unless the card holds only elements that the adapter lays out, none of which reads markup, within the platform's limits.

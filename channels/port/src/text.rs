@@ -2,11 +2,14 @@
 //!
 //! Markup is each platform's own affair and dies in the adapter (plain-text fields, escaping); what no platform takes care of
 //! dies here, once, for all of them: control characters, bidirectional controls, invisible characters, exotic blanks, padding
-//! and piled-up marks become visible. Letters, digits, punctuation and ordinary line breaks stay as they were.
+//! and piled-up marks become visible, and so does what passes for something else ([`lookalike`]). Other letters, digits,
+//! punctuation and ordinary line breaks stay as they were.
 
 use std::fmt;
 
 use unicode_segmentation::UnicodeSegmentation;
+
+use crate::lookalike;
 
 /// More blanks in a row than this are counted instead of shown.
 const MAX_BLANKS: usize = 16;
@@ -23,14 +26,20 @@ impl Inert {
     /// Makes any text inert.
     pub fn new(text: &str) -> Self {
         let mut out = String::with_capacity(text.len());
-        let mut chars = text.chars().peekable();
+        let mut alike = lookalike::places(text).into_iter().peekable();
+        let mut chars = text.char_indices().peekable();
         let mut marks = 0_usize;
-        while let Some(c) = chars.next() {
+        while let Some((at, c)) = chars.next() {
+            if alike.next_if_eq(&at).is_some() {
+                marks = 0;
+                note(&mut out, format_args!("\\u{{{:04X}}}", c as u32));
+                continue;
+            }
             if is_mark(c) {
                 marks += 1;
                 if marks <= MAX_MARKS {
                     out.push(c);
-                } else if !chars.peek().copied().is_some_and(is_mark) {
+                } else if !chars.peek().is_some_and(|(_, next)| is_mark(*next)) {
                     note(&mut out, format_args!("[+{} marks]", marks - MAX_MARKS));
                 }
                 continue;
@@ -39,7 +48,7 @@ impl Inert {
             match c {
                 ' ' | '\n' => {
                     let mut run = 1;
-                    while chars.next_if_eq(&c).is_some() {
+                    while chars.next_if(|(_, next)| *next == c).is_some() {
                         run += 1;
                     }
                     let (limit, word) = if c == ' ' {
@@ -76,6 +85,11 @@ impl Inert {
     /// How many characters it has (Unicode scalar values).
     pub fn characters(&self) -> usize {
         self.0.chars().count()
+    }
+
+    /// Inert lines below each other. Each is somebody's inert text with signs and blanks of ours around it.
+    pub(crate) fn lines(lines: impl IntoIterator<Item = String>) -> Self {
+        Self(lines.into_iter().collect::<Vec<_>>().join("\n"))
     }
 
     /// The same on one line: line breaks become visible.

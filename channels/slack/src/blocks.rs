@@ -119,6 +119,8 @@ impl Preformatted {
 pub(crate) enum Style {
     /// Green.
     Primary,
+    /// Red.
+    Danger,
 }
 
 /// What the client asks before it sends a press.

@@ -4,9 +4,10 @@
 //! [`TOTAL`], of which every part has its fixed share. A fixed share makes the answer to "is everything shown?" depend on
 //! the tool, its arguments and what the rule asks of an answer, so it does not change when votes are added.
 
-use gatepost_channel::{Actions, Asks, ButtonValue, Card, Clip, Fact, Inert, Tone};
+use gatepost_channel::{Actions, Asks, ButtonValue, Card, Clip, Fact, Inert, Risk, Tone, even_share};
 use serde::Serialize;
 
+use crate::arguments::{self, CUT_LINE, HEADING};
 use crate::blocks::{
     self, BUTTON_TEXT, Block, Button, Confirm, HEADER_TEXT, PlainText, QUESTION, Style, cost,
 };
@@ -16,8 +17,6 @@ pub(crate) const TOTAL: usize = 9_000;
 
 const PREVIEW: usize = 150;
 const TOOL: usize = 300;
-const HEADING: usize = 75;
-const CUT_LINE: usize = 200;
 const NO_APPROVE: usize = 400;
 const SMALL: usize = 100;
 const FACTS: usize = 2_000;
@@ -77,7 +76,7 @@ pub(crate) struct Message {
 
 /// Whether the card shows the tool and its arguments whole.
 pub(crate) fn shows_all(card: &Card) -> bool {
-    cost(card.tool.one_line().as_str()) <= TOOL && cost(card.arguments.as_str()) <= room(card)
+    cost(card.tool.one_line().as_str()) <= TOOL && arguments::fit(&card.arguments, room(card))
 }
 
 /// What is left for the arguments once the rule's demands on an answer are laid out.
@@ -106,20 +105,7 @@ pub(crate) fn full(card: &Card) -> Message {
         Block::line(&clipped(&card.tool.one_line(), TOOL), TOOL),
     ];
     shown.extend(Block::fields(&facts(&card.facts)));
-    shown.push(Block::line(&card.words.arguments, HEADING));
-    match card.arguments.clip(room(card), cost) {
-        Clip::Whole(text) => shown.push(Block::literal(text)),
-        Clip::Cut {
-            head,
-            tail,
-            shown: kept,
-            total,
-        } => shown.extend([
-            Block::literal(head),
-            Block::line(&card.words.cut_line(kept, total), CUT_LINE),
-            Block::literal(tail),
-        ]),
-    }
+    shown.extend(arguments::lay_out(card, room(card)));
     if let Actions::Decide { approve_when_cut, .. } = &card.actions {
         let approvable = whole || *approve_when_cut;
         if !approvable {
@@ -164,13 +150,16 @@ fn text(card: &Card) -> String {
     blocks::escape(blocks::start(&card.preview, PREVIEW))
 }
 
-/// Own words with a sign for the tone, so that a list of cards can be read at a glance.
+/// Own words with a sign for the tone, and for the risk while the request is open, so that a list of cards can be read at a glance.
 fn title(card: &Card) -> String {
-    let sign = match card.tone {
-        Tone::Pending => '🟡',
-        Tone::Approved => '✅',
-        Tone::Rejected => '⛔',
-        Tone::Closed => '⚪',
+    let sign = match (card.tone, card.risk) {
+        (Tone::Pending, Some(Risk::Low)) => '🔵',
+        (Tone::Pending, None | Some(Risk::Medium)) => '🟡',
+        (Tone::Pending, Some(Risk::High)) => '🟠',
+        (Tone::Pending, Some(Risk::Critical)) => '🔴',
+        (Tone::Approved, _) => '✅',
+        (Tone::Rejected, _) => '⛔',
+        (Tone::Closed, _) => '⚪',
     };
     format!("{sign} {}", card.title)
 }
@@ -190,7 +179,12 @@ fn field(card: &Card, approvable: bool) -> Option<Block> {
 /// Approve, and Approve for later calls too.
 fn approvals(card: &Card, asks: &Asks, value: &ButtonValue) -> Vec<Button> {
     let confirm = asks.once_more.as_ref().map(Confirm::new);
-    let approve = Button::decide("approve", &card.words.approve, value, Some(Style::Primary));
+    let style = if card.risk.is_some_and(Risk::is_grave) {
+        Style::Danger
+    } else {
+        Style::Primary
+    };
+    let approve = Button::decide("approve", &card.words.approve, value, Some(style));
     let offers = asks.distinct(MOST_GRANTS).into_iter().map(|offer| {
         let action_id = format!("{APPROVE_FOR}{}", offer.scope);
         Button::decide(action_id, &offer.label, value, None)
@@ -255,21 +249,6 @@ fn facts(facts: &[Fact]) -> Vec<PlainText> {
         fields.push(PlainText::new(&format!("+{left_out}"), LABEL));
     }
     fields
-}
-
-/// The largest cap under which all costs together stay within the budget: short values stay whole, long ones share the rest.
-fn even_share(costs: impl Iterator<Item = usize>, budget: usize) -> usize {
-    let mut costs: Vec<usize> = costs.collect();
-    costs.sort_unstable();
-    let mut left = budget;
-    for (at, cost) in costs.iter().enumerate() {
-        let share = left / (costs.len() - at);
-        if *cost > share {
-            return share;
-        }
-        left -= cost;
-    }
-    budget
 }
 
 /// A value within `budget`, with both ends and the count of what is shown where it had to be cut.

@@ -1,6 +1,8 @@
 //! The cards: how they look, that they fit, and that nothing untrusted takes effect in them.
 
-use gatepost_channel::{Actions, Asks, Card, Fact, GrantOffer, Inert, OnceMore, Tone};
+use gatepost_channel::{
+    Actions, Asks, Body, Card, Content, Fact, Fate, GrantOffer, Inert, Line, OnceMore, Part, Risk, Row, Tone,
+};
 use proptest::prelude::*;
 use serde_json::Value;
 
@@ -208,12 +210,33 @@ fn a_field_stands_only_where_an_answer_on_the_card_needs_it() {
         action_ids(&json(&card::full(&asked))),
         ["reason", "approve", "reject"]
     );
-    asked.arguments = Inert::new(&"x".repeat(9_000));
+    asked.arguments = Inert::new(&"x".repeat(9_000)).into();
     assert_eq!(action_ids(&json(&card::full(&asked))), ["reject"]);
     assert_eq!(
         action_ids(&json(&card::full(&asking(Asks::default())))),
         ["approve", "reject"]
     );
+}
+
+/// Arguments in any number of parts.
+fn any_body() -> impl Strategy<Value = Body> {
+    let inert = || hostile().prop_map(|text| Inert::new(&text));
+    let row = (inert(), inert()).prop_map(|(key, value)| Row {
+        key: key.one_line(),
+        value: value.one_line(),
+    });
+    let fate = prop_oneof![Just(Fate::Kept), Just(Fate::Removed), Just(Fate::Added)];
+    let line = (fate, inert()).prop_map(|(fate, text)| Line {
+        fate,
+        text: text.one_line(),
+    });
+    let content = prop_oneof![
+        inert().prop_map(Content::Literal),
+        proptest::collection::vec(row, 0..6).prop_map(Content::Rows),
+        proptest::collection::vec(line, 0..6).prop_map(Content::Change),
+    ];
+    let part = ("[ -~]{0,20}", content).prop_map(|(heading, content)| Part { heading, content });
+    (proptest::collection::vec(part, 0..10), inert()).prop_map(|(parts, whole)| Body::new(parts, whole))
 }
 
 fn any_card() -> impl Strategy<Value = Card> {
@@ -238,9 +261,10 @@ fn any_card() -> impl Strategy<Value = Card> {
                 Actions::None => Actions::None,
             }),
     ];
-    (hostile(), facts, hostile(), any::<String>(), actions).prop_map(
+    (hostile(), facts, any_body(), any::<String>(), actions).prop_map(
         |(tool, facts, arguments, own, actions)| {
-            let mut card = card(Tone::Pending, &arguments, actions);
+            let mut card = card(Tone::Pending, "", actions);
+            card.arguments = arguments;
             card.tool = Inert::new(&tool);
             card.title.clone_from(&own);
             card.preview.clone_from(&own);
@@ -284,8 +308,11 @@ proptest! {
     fn what_counts_as_shown_is_shown_letter_for_letter(card in any_card()) {
         let message = json(&card::full(&card));
         let literal: String = preformatted(&message).concat();
-        if card::shows_all(&card) && !card.arguments.as_str().is_empty() {
-            prop_assert_eq!(literal, card.arguments.as_str());
+        if card::shows_all(&card) {
+            let parts = card.arguments.parts().iter().map(|part| part.content.text().to_string());
+            // Slack takes no empty text: a dash stands in its place.
+            let parts = parts.map(|text| if text.is_empty() { "—".to_owned() } else { text });
+            prop_assert_eq!(literal, parts.collect::<String>());
         }
     }
 }
@@ -349,11 +376,11 @@ fn rh_206_cuts_fall_between_characters() {
         include_str!("../tests/bugs/RH-206/args_combining.json"),
     ] {
         let mut card = shown_arguments(file);
-        card.tool = card.arguments.clone();
+        card.tool = card.arguments.whole().clone();
         card.facts = vec![
             Fact {
                 label: "Requester".into(),
-                value: card.arguments.clone()
+                value: card.arguments.whole().clone()
             };
             12
         ];
@@ -384,6 +411,34 @@ fn a_page_that_is_no_web_address_gets_no_button() {
             ["approve", "reject"],
             "{view}"
         );
+    }
+}
+
+#[test]
+fn what_is_at_stake_shows_at_first_glance() {
+    for (risk, sign, style) in [
+        (None, '🟡', "primary"),
+        (Some(Risk::Low), '🔵', "primary"),
+        (Some(Risk::Medium), '🟡', "primary"),
+        (Some(Risk::High), '🟠', "danger"),
+        (Some(Risk::Critical), '🔴', "danger"),
+    ] {
+        let mut card = card(Tone::Pending, "{}", open_actions(None));
+        card.risk = risk;
+        let message = json(&card::full(&card));
+        assert!(
+            message["blocks"][0]["text"]["text"]
+                .as_str()
+                .unwrap()
+                .starts_with(sign),
+            "{risk:?}"
+        );
+        let row = message["blocks"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .find(|block| block["type"] == "actions");
+        assert_eq!(row.unwrap()["elements"][0]["style"], style, "{risk:?}");
     }
 }
 

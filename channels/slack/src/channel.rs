@@ -5,17 +5,19 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use gatepost_channel::{
-    AppKey, Card, Channel, Click, Connection, Failure, Finding, Health, HttpAnswer, Inbound, Means,
-    MessageRef, Needs, Pace, PostKey, Posted, PrivateNotice, RawRequest, Refusal, Reply, UtcMillis, Verifier,
-    Webhook,
+    AppKey, Card, CardForm, Channel, Click, Connection, Directory, Failure, Finding, Health, HttpAnswer,
+    Inbound, Means, MessageRef, Needs, Pace, PostKey, Posted, PrivateNotice, RawRequest, Refusal, Reply,
+    UtcMillis, Verifier, Webhook,
 };
 use gatepost_channel::{Command, Whisper};
 use sha2::{Digest, Sha256};
+use tokio::sync::OnceCell;
 
 use crate::callback::AppId;
 use crate::client::Api;
 use crate::config::{ConfigError, Mode, SlackConfig};
 use crate::connection::SlackConnection;
+use crate::directory::Home;
 use crate::verify::SlackVerifier;
 use crate::{card, check, command, exam, post};
 
@@ -28,6 +30,8 @@ pub struct SlackApp {
     /// The configured `app_id`.
     api_app_id: Option<String>,
     pub(crate) api: Api,
+    /// Whose accounts are no strangers; asked once.
+    pub(crate) home: OnceCell<Home>,
     inlet: Inlet,
 }
 
@@ -61,6 +65,7 @@ impl SlackApp {
         Ok(Arc::new(Self {
             api: Api::new(&config.base_url, &config.bot_token, http)?,
             api_app_id: config.app_id.clone(),
+            home: OnceCell::new(),
             inlet,
             key,
         }))
@@ -140,7 +145,7 @@ impl Channel for SlackChannel {
         post::post(&self.app.api, &self.chat, card, key).await
     }
 
-    async fn edit(&self, at: &MessageRef, card: &Card) -> Result<(), Failure> {
+    async fn edit(&self, at: &MessageRef, card: &Card) -> Result<CardForm, Failure> {
         post::edit(&self.app.api, at, card).await
     }
 
@@ -190,6 +195,10 @@ impl Channel for SlackChannel {
     }
 
     fn whisper(&self) -> Option<&dyn Whisper> {
+        Some(self)
+    }
+
+    fn directory(&self) -> Option<&dyn Directory> {
         Some(self)
     }
 }

@@ -1,7 +1,9 @@
 //! The contract of the port (`docs/CHANNEL-CONTRACT.md`) on the scripted Web API.
 
 use gatepost_channel::contract::{self, HOSTILE, Made, Next, Platform, Press, Sent, WAIT};
-use gatepost_channel::{Card, Channel, Decision, Failure, Health, MessageRef, Posted, RawRequest, UtcMillis};
+use gatepost_channel::{
+    Card, CardForm, Channel, Decision, Failure, Health, MessageRef, Posted, RawRequest, UtcMillis,
+};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 use tokio::io::AsyncReadExt as _;
@@ -137,7 +139,7 @@ impl Platform for Slack {
         })
     }
 
-    fn edit(&self, script: &[Next], card: &Card) -> (Result<(), Failure>, Vec<Sent>) {
+    fn edit(&self, script: &[Next], card: &Card) -> (Result<CardForm, Failure>, Vec<Sent>) {
         let at: MessageRef = at();
         play(script, "message_not_found", async |channel| {
             channel.edit(&at, card).await

@@ -9,7 +9,7 @@ use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::{HeaderMap, StatusCode, Uri};
 use axum::response::{IntoResponse, Response};
-use gatepost_channel::{Actions, Card, Channel, Failure, MessageRef, PostKey, Posted, Tone};
+use gatepost_channel::{Actions, Card, CardForm, Channel, Failure, MessageRef, PostKey, Posted, Tone};
 use serde_json::{Value, json};
 
 use crate::SlackChannel;
@@ -143,7 +143,7 @@ pub(crate) async fn post(answers: Vec<Scripted>) -> (Posted, Vec<Seen>) {
     with_api(answers, async |channel| channel.post(&open_card(), &key()).await).await
 }
 
-pub(crate) async fn edit(answers: Vec<Scripted>, card: &Card) -> (Result<(), Failure>, Vec<Seen>) {
+pub(crate) async fn edit(answers: Vec<Scripted>, card: &Card) -> (Result<CardForm, Failure>, Vec<Seen>) {
     with_api(answers, async |channel| channel.edit(&at(), card).await).await
 }
 

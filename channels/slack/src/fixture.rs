@@ -82,6 +82,7 @@ pub(crate) fn card(tone: Tone, arguments: &str, actions: Actions) -> Card {
     Card {
         request_id: "cr_01hzy3v7k9".into(),
         tone,
+        risk: None,
         title: match tone {
             Tone::Pending => "Approval needed".into(),
             Tone::Approved => "Approved".into(),
@@ -100,7 +101,7 @@ pub(crate) fn card(tone: Tone, arguments: &str, actions: Actions) -> Card {
                 value: Inert::new("2026-11-29 12:02 UTC"),
             },
         ],
-        arguments: Inert::new(arguments),
+        arguments: Inert::new(arguments).into(),
         actions,
         words: words(),
     }

@@ -6,13 +6,14 @@
 //! 2. [`channel`]: the app with its token and secrets, and the channels that share it.
 //! 3. `blocks`, `card`: the parts of Block Kit that are used, and the layout of a card within Slack's limits.
 //! 4. `client`, `error`, `wait`: one call to the Web API, and what its failure means.
-//! 5. `post`, `notice`, `check`, `exam`: what is done with such calls.
+//! 5. `post`, `notice`, `check`, `exam`, `directory`: what is done with such calls.
 //! 6. `verify`, `callback`, `command`: from raw bytes to a click or a slash command, and the answer to the latter.
 //! 7. [`connection`]: Socket Mode, the same clicks without a public address.
 //!
 //! Untrusted text is written only into `plain_text` objects with `emoji: false` and into preformatted rich text, where Slack
 //! reads no markup, mention or link. Facts are from Slack's method reference and request-signing guide.
 
+mod arguments;
 mod blocks;
 mod callback;
 mod card;
@@ -22,6 +23,7 @@ mod client;
 mod command;
 pub mod config;
 pub mod connection;
+mod directory;
 mod error;
 mod exam;
 mod notice;
@@ -44,6 +46,8 @@ mod client_tests;
 mod connection_tests;
 #[cfg(test)]
 mod contract_tests;
+#[cfg(test)]
+mod directory_tests;
 #[cfg(test)]
 mod error_tests;
 #[cfg(test)]

@@ -1,6 +1,6 @@
 //! Posting and editing a card, with a simpler form when Slack refuses the content. Nothing is repeated blindly.
 
-use gatepost_channel::{Actions, Card, Failure, MessageRef, PostKey, Posted};
+use gatepost_channel::{Actions, Card, CardForm, Failure, MessageRef, PostKey, Posted};
 use serde::Serialize;
 
 use crate::card::{self, Message};
@@ -10,28 +10,33 @@ use crate::error::CallError;
 /// Posts the card to `chat`.
 pub(crate) async fn post(api: &Api, chat: &str, card: &Card, key: &PostKey) -> Posted {
     let mut answer = send(api, chat, &card::full(card), Some(Metadata::new(card, key))).await;
+    let mut form = CardForm::LaidOut;
     if let Err(error) = &answer
         && error.is_content()
     {
         tracing::warn!(request = %card.request_id, ?error, "Slack refused the card; posting the minimal one");
         answer = send(api, chat, &card::minimal(card), None).await;
+        form = CardForm::Minimal;
     }
     match answer {
-        Ok(answer) => place(&answer),
+        Ok(answer) => place(&answer, form),
         Err(error) => error.of_post(),
     }
 }
 
 /// Replaces the card at `at`. A settled card loses its buttons even if Slack takes nothing but one line.
-pub(crate) async fn edit(api: &Api, at: &MessageRef, card: &Card) -> Result<(), Failure> {
-    let mut forms = vec![card::full(card), card::minimal(card)];
+pub(crate) async fn edit(api: &Api, at: &MessageRef, card: &Card) -> Result<CardForm, Failure> {
+    let mut forms = vec![
+        (CardForm::LaidOut, card::full(card)),
+        (CardForm::Minimal, card::minimal(card)),
+    ];
     if card.actions == Actions::None {
-        forms.push(card::one_line(card));
+        forms.push((CardForm::Minimal, card::one_line(card)));
     }
     let mut refused = CallError::setup("no_form");
-    for form in forms {
-        match replace(api, at, &form).await {
-            Ok(_) => return Ok(()),
+    for (form, message) in forms {
+        match replace(api, at, &message).await {
+            Ok(_) => return Ok(form),
             Err(error) if error.is_content() => {
                 tracing::warn!(request = %card.request_id, ?error, "Slack refused the edit; trying a simpler form");
                 refused = error;
@@ -43,12 +48,18 @@ pub(crate) async fn edit(api: &Api, at: &MessageRef, card: &Card) -> Result<(), 
 }
 
 /// Where the message stands, in Slack's own words: a conversation can be known by another id than the one posted to.
-fn place(answer: &Answer) -> Posted {
+fn place(answer: &Answer, form: CardForm) -> Posted {
     match (answer.id("channel"), answer.id("ts")) {
-        (Some(chat), Some(message)) => Posted::At(MessageRef {
-            chat: chat.to_owned(),
-            message: message.to_owned(),
-        }),
+        (Some(chat), Some(message)) => {
+            let at = MessageRef {
+                chat: chat.to_owned(),
+                message: message.to_owned(),
+            };
+            match form {
+                CardForm::LaidOut => Posted::At(at),
+                CardForm::Minimal => Posted::Minimal(at),
+            }
+        }
         _ => Posted::Unknown {
             why: "answer_without_place".to_owned(),
         },

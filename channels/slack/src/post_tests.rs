@@ -1,6 +1,6 @@
 //! Posting, editing and telling: what is sent, and what follows when the content is refused.
 
-use gatepost_channel::{Failure, Inert, Posted, PrivateNotice};
+use gatepost_channel::{CardForm, Failure, Inert, Posted, PrivateNotice};
 use serde_json::{Value, json};
 
 use crate::SlackChannel;
@@ -39,7 +39,7 @@ async fn ok_without_a_place_is_an_open_outcome() {
 #[tokio::test]
 async fn refused_content_is_posted_once_more_in_its_least_form() {
     let (outcome, seen) = post(vec![refuses("invalid_blocks"), posted()]).await;
-    assert_eq!(outcome, Posted::At(at()));
+    assert_eq!(outcome, Posted::Minimal(at()));
     let minimal = seen[1].body.to_string();
     assert!(minimal.contains("cr_01hzy3v7k9") && minimal.contains("\"reject\""));
     assert!(!minimal.contains("\"approve\"") && !minimal.contains("50000"));
@@ -66,7 +66,7 @@ async fn rh_202_a_settled_card_loses_its_buttons_in_any_case() {
     let ok = says(200, json!({ "ok": true }));
     let refusals = vec![refuses("msg_too_long"), refuses("invalid_blocks"), ok];
     let (outcome, seen) = edit(refusals, &settled_card()).await;
-    assert_eq!(outcome, Ok(()));
+    assert_eq!(outcome, Ok(CardForm::Minimal));
     assert_eq!(seen[2].path, "/api/chat.update");
     assert_eq!(seen[2].body["blocks"], json!([]));
     assert_eq!(seen[2].body["text"], "Approval needed: cr_01hzy3v7k9");

@@ -65,7 +65,7 @@ impl Session<'_> {
                 ));
             }
             let stored = Stored::of(&dossier.confirmation, self.runner.gatekeeper.roll());
-            return Ok(self.permit(*at, Some((&dossier, stored))));
+            return self.permit(*at, Some((&dossier, stored))).await;
         }
         self.taken.push(id.clone());
         self.dirty = true;
@@ -93,7 +93,7 @@ impl Session<'_> {
             .filter(|vote| vote.decision == gatepost_channel::Decision::Reject);
         let said: Vec<String> = rejections
             .map(|vote| {
-                let name = roll.name(&vote.person);
+                let name = vote.voter(roll);
                 match &vote.reason {
                     Some(reason) => format!("rejected by {name}: {reason}"),
                     None => format!("rejected by {name}, who gave no reason"),
@@ -139,7 +139,9 @@ impl Session<'_> {
             NotGranted::NotApproved(Status::Expired) => DenyReason::Expired,
             NotGranted::NotApproved(Status::Cancelled) => DenyReason::Cancelled,
             NotGranted::NotApproved(Status::Undeliverable) => DenyReason::Undeliverable,
-            NotGranted::NotFound | NotGranted::NotApproved(_) => DenyReason::GateError,
+            NotGranted::NotFound | NotGranted::NotApproved(_) | NotGranted::LookUpFailed => {
+                DenyReason::GateError
+            }
             NotGranted::ArgsChanged => DenyReason::ArgsChanged,
             NotGranted::AlreadyConsumed => DenyReason::AlreadyConsumed,
             NotGranted::PermitExpired => DenyReason::PermitExpired,

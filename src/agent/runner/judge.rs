@@ -99,7 +99,7 @@ impl Session<'_> {
         Ok(match gatekeeper.ask(&self.caller, question).await? {
             Answer::Allow { .. } => match judged.response.clone() {
                 Some(output) => self.respond(at, &id, &judged, output).await,
-                None => self.permit(at, None),
+                None => self.permit(at, None).await?,
             },
             Answer::Deny { reason, message, .. } => denied(at, reason, denial(reason, &message)),
             Answer::Asked(dossier) if dossier.confirmation.asked.job.as_ref() == Some(&self.job.id) => {
@@ -139,7 +139,11 @@ impl Session<'_> {
     }
 
     /// The call may begin, by the approval of a request or by policy.
-    pub(super) fn permit(&mut self, at: usize, approved: Option<(&Dossier, Stored)>) -> Then {
+    pub(super) async fn permit(
+        &mut self,
+        at: usize,
+        approved: Option<(&Dossier, Stored)>,
+    ) -> Result<Then, Halt> {
         let permit = match approved {
             None => {
                 let permit = PermitId::fresh(&**self.runner.gatekeeper.ids());
@@ -149,14 +153,14 @@ impl Session<'_> {
             }
             Some((dossier, stored)) => {
                 let digest = read(&stored.args).map_or(stored.digest, |args| Digest::of(&stored.tool, &args));
-                let consume = self.runner.gatekeeper.consumption(&dossier.confirmation, digest);
+                let consume = self.runner.gatekeeper.consumption(dossier, digest).await?;
                 let permit = consume.permit.clone();
                 self.stored = Some(stored);
                 self.right = Some(Right::Approved(Box::new(consume)));
                 permit
             }
         };
-        Then::Event(Event::Permitted { at, permit })
+        Ok(Then::Event(Event::Permitted { at, permit }))
     }
 
     /// The call may begin without the person whom policy wants asked, since the job is an evaluation. What a hook answers in

@@ -19,6 +19,7 @@ use super::tool::{Shelf, Toolbox, told};
 use crate::audit::Opening;
 use crate::config::hook::HookDefaults;
 use crate::confirmation::OutcomeStatus;
+use crate::confirmation::consume::NotGranted;
 use crate::confirmation::roll::Roll;
 use crate::confirmation::{Confirmation, edit};
 use crate::gate::json::ReadLimits;
@@ -459,6 +460,8 @@ impl<'r> Session<'r> {
                 let at = *at;
                 let event = match self.begin().await? {
                     Ok(()) => Event::Begun { at },
+                    // The permit stays usable: whoever claims the job next asks again.
+                    Err(NotGranted::LookUpFailed) => return Ok(Ran::Later),
                     Err(why) => {
                         (self.memory, self.dirty) = (memory, dirty);
                         self.refused(at, why)

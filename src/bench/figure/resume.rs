@@ -154,6 +154,7 @@ impl Engine {
             .map_err(|error| other(&error))?;
         let (journal, scribe) = Journal::open();
         let gatekeeper = Gatekeeper::new(gatekeeper::Parts {
+            directories: crate::gatekeeper::Directories::none(),
             store: store.clone(),
             policy: Arc::clone(&loaded.policy),
             roll,
@@ -325,12 +326,13 @@ impl Script {
             .dossier(id)
             .await
             .map_err(|error| BenchError::other(&error))?
-            .ok_or_else(gone)?
-            .confirmation;
-        let digest = row.asked.digest;
+            .ok_or_else(gone)?;
+        let digest = row.confirmation.asked.digest;
+        let consume = self.gatekeeper.consumption(&row, digest).await;
+        let consume = consume.map_err(|error| BenchError::other(&error))?;
         let call = BeginCall {
             hold: Hold::on(job),
-            right: Right::Approved(Box::new(self.gatekeeper.consumption(&row, digest))),
+            right: Right::Approved(Box::new(consume)),
             remembered: remembered(id, vec![id.clone()]),
         };
         match store.run(call).await {

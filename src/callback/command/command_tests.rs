@@ -1,5 +1,7 @@
 //! Words to the bot over a real store: who is shown what, and which answers count.
 
+use std::time::Duration;
+
 use serde_json::json;
 
 use super::fixture::{Mouth, votes};

@@ -3,6 +3,7 @@
 use gatepost_channel::UtcMillis;
 
 use super::words::{Code, Name};
+use crate::confirmation::roll::Roll;
 use crate::confirmation::{Dossier, Status, stage};
 use crate::gate::ShortCode;
 use crate::gatekeeper::Gatekeeper;
@@ -36,35 +37,44 @@ pub(super) struct Waiting {
     pub(super) beyond: bool,
 }
 
+/// Who asks, by which roll, and when.
+#[derive(Debug, Clone, Copy)]
+pub(super) struct Asker<'a> {
+    /// The person.
+    pub(super) person: &'a OperatorId,
+    /// Who may decide, as the configuration and the platforms have it now.
+    pub(super) roll: &'a Roll,
+    /// When.
+    pub(super) now: UtcMillis,
+}
+
 /// Whether the person may decide the request at this instant, in whatever stage.
-pub(super) fn may_decide(
-    gatekeeper: &Gatekeeper,
-    person: &OperatorId,
-    dossier: &Dossier,
-    now: UtcMillis,
-) -> bool {
+pub(super) fn may_decide(asker: Asker<'_>, dossier: &Dossier) -> bool {
     let row = &dossier.confirmation;
-    gatekeeper.roll().may_decide(person, &row.org, &row.terms, now)
+    asker
+        .roll
+        .may_decide(asker.person, &row.org, &row.terms, asker.now)
 }
 
 /// Whether the person's answer is asked for now.
-fn waits_for(gatekeeper: &Gatekeeper, person: &OperatorId, dossier: &Dossier, now: UtcMillis) -> bool {
+fn waits_for(asker: Asker<'_>, dossier: &Dossier) -> bool {
+    let Asker { person, roll, now } = asker;
     let row = &dossier.confirmation;
     let stage = stage::current(&row.terms, &row.progress);
-    may_decide(gatekeeper, person, dossier, now)
+    may_decide(asker, dossier)
         && now < row.expires_at
-        && !stage
-            .seats(gatekeeper.roll(), person, &row.org, now, &[])
-            .is_empty()
-        && dossier.votes.iter().all(|vote| vote.person != *person)
+        && !stage.seats(roll, person, &row.org, now, &[]).is_empty()
+        && dossier
+            .votes
+            .iter()
+            .all(|vote| !roll.is_same(&vote.person, person))
 }
 
 /// What waits for the person in the organisation.
 pub(super) async fn waiting(
     gatekeeper: &Gatekeeper,
     org: &Org,
-    person: &OperatorId,
-    now: UtcMillis,
+    asker: Asker<'_>,
 ) -> Result<Waiting, ReadError> {
     let mut waiting = Waiting::default();
     let pending = ConfirmationFilter {
@@ -72,7 +82,7 @@ pub(super) async fn waiting(
         ..of(org)
     };
     waiting.beyond = look_through(gatekeeper, pending, MOST, |dossier| {
-        if waits_for(gatekeeper, person, &dossier, now) {
+        if waits_for(asker, &dossier) {
             waiting.requests.push(dossier);
         }
     })
@@ -84,7 +94,7 @@ pub(super) async fn waiting(
 pub(super) async fn named(
     gatekeeper: &Gatekeeper,
     org: &Org,
-    (person, now): (&OperatorId, UtcMillis),
+    asker: Asker<'_>,
     name: &Name,
 ) -> Result<Found, ReadError> {
     let found = match name {
@@ -95,9 +105,8 @@ pub(super) async fn named(
         },
         Name::Code(code) => by_code(gatekeeper, org, code).await?,
     };
-    let (mut own, mut others): (Vec<_>, Vec<_>) = found
-        .into_iter()
-        .partition(|dossier| may_decide(gatekeeper, person, dossier, now));
+    let (mut own, mut others): (Vec<_>, Vec<_>) =
+        found.into_iter().partition(|dossier| may_decide(asker, dossier));
     Ok(match own.len() {
         0 => others
             .pop()

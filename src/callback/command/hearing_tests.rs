@@ -1,9 +1,12 @@
 //! Which words are heard at all, how often, and how they are answered apart.
 
+use std::time::Duration;
+
 use serde_json::json;
 
 use super::fixture::{Mouth, votes};
 use super::*;
+use crate::clock::UtcMillis;
 use crate::http::fixture::START;
 
 #[tokio::test]

@@ -12,13 +12,17 @@ pub(super) enum Verb {
     /// One request.
     Show { name: Name },
     /// An answer to one request.
-    Decide {
-        decision: Decision,
-        name: Name,
-        /// The code of the call, said beside another name of the request.
-        code: Option<Code>,
-        reason: Option<String>,
-    },
+    Decide(Wanted),
+}
+
+/// An answer to one request, as it was said.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) struct Wanted {
+    pub(super) decision: Decision,
+    pub(super) name: Name,
+    /// The code of the call, said beside another name of the request.
+    pub(super) code: Option<Code>,
+    pub(super) reason: Option<String>,
 }
 
 /// Words that are no command.
@@ -118,12 +122,12 @@ fn decide(decision: Decision, rest: &str) -> Result<Verb, Unread> {
     if decision == Decision::Reject && reason.is_none() {
         return Err(Unread::Reason);
     }
-    Ok(Verb::Decide {
+    Ok(Verb::Decide(Wanted {
         decision,
         name,
         code,
         reason,
-    })
+    }))
 }
 
 /// The first word, and what stands behind it.
@@ -145,12 +149,12 @@ mod tests {
     #[test]
     fn verbs_are_read_in_any_case_with_what_they_are_about() {
         let decide = |decision, name, code: Option<&str>, reason: Option<&str>| {
-            Ok(Verb::Decide {
+            Ok(Verb::Decide(Wanted {
                 decision,
                 name,
                 code: code.map(|code| Code(code.into())),
                 reason: reason.map(str::to_owned),
-            })
+            }))
         };
         let code = || Name::Code(Code("K7QF-2M9X".into()));
         for (words, expected) in [
@@ -215,7 +219,7 @@ mod tests {
     proptest! {
         #[test]
         fn no_words_break_it_and_none_but_the_verbs_decide(words in any::<String>()) {
-            if let Ok(Verb::Decide { .. }) = read(&words) {
+            if let Ok(Verb::Decide(_)) = read(&words) {
                 let verb = words.trim_start().to_ascii_lowercase();
                 prop_assert!(verb.starts_with("approve") || verb.starts_with("reject"));
             }

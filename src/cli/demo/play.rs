@@ -11,7 +11,8 @@ use crate::cli::answer::Answer;
 use crate::cli::api::{Api, Filters};
 use crate::cli::stop::Stop;
 use crate::cli::{job, print};
-use crate::delivery::phrase::Language;
+use crate::clock::{Clock as _, SystemClock};
+use crate::delivery::card::Voice;
 use crate::gate::Json;
 use crate::gate::json::ReadLimits;
 use crate::gatekeeper::Gatekeeper;
@@ -31,7 +32,11 @@ impl Cards {
     pub async fn card(&self, id: &ConfirmationId) -> Option<Card> {
         let dossier = self.0.store().read().dossier(id).await.ok()??;
         let delivery = dossier.deliveries.first()?;
-        Some(self.0.maker().card(&dossier, delivery, Language::En))
+        Some(
+            self.0
+                .maker()
+                .card(&dossier, delivery, &Voice::default(), SystemClock.now()),
+        )
     }
 }
 

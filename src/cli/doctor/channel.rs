@@ -6,6 +6,7 @@ use futures_util::future::join_all;
 use gatepost_channel::Needs;
 
 use super::finding::{Finding, State};
+use super::people::known_by_address;
 use crate::app::channels;
 use crate::clock::Clock;
 use crate::config::address::is_loopback;
@@ -43,7 +44,11 @@ pub(super) async fn ask(config: &Config, http: &reqwest::Client, clock: &Arc<dyn
 fn needs(config: &Config, channel: &ChannelConfig) -> Needs {
     Needs {
         callback: callback(config, channel),
-        ..Needs::default()
+        emails: known_by_address(config, &channel.org),
+        groups: config
+            .operator_groups
+            .iter()
+            .any(|group| group.channel == channel.name),
     }
 }
 

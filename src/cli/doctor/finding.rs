@@ -6,7 +6,7 @@ use serde::Serialize;
 use crate::cli::print;
 
 /// How one thing stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(super) enum State {
     Ok,

@@ -26,6 +26,7 @@ use crate::storage::{OpenError, Settings, open};
 mod channel;
 mod finding;
 mod outside;
+mod people;
 
 use finding::Finding;
 
@@ -46,6 +47,7 @@ pub async fn run(args: &ConfigArgs, as_json: bool) -> Done {
             found.extend(outside::clocks(&config, &http, &*clock).await);
             found.extend(outside::public_url(&config, &http).await);
             found.extend(channel::ask(&config, &http, &clock).await);
+            found.extend(people::ask(&config, &http, &clock).await);
             found.extend(ask_servers(&config, &http).await);
         }
         Err(error) => found.push(Finding::new("network", Err(error.without_url().to_string()))),

@@ -12,7 +12,7 @@ use std::{
 use crate::gate::policy::Policy;
 
 use super::{
-    ChannelConfig, Config, Draft, Operator, SourceMap, TokenConfig,
+    ChannelConfig, Config, Draft, Operator, OperatorGroup, SourceMap, TokenConfig,
     auth::DEFAULT_ORG,
     context::{Complaint, Context},
     node::{did_you_mean, one_of},
@@ -27,6 +27,7 @@ mod compile;
 mod duty;
 mod evaluation;
 mod operator;
+mod operator_group;
 mod policy;
 mod token;
 
@@ -38,8 +39,9 @@ struct View<'a> {
     operators: Vec<Option<&'a Operator>>,
     /// Nothing while the section as a whole could not be read.
     on_call: Option<Vec<Option<&'a OnCall>>>,
+    groups: Vec<Option<&'a OperatorGroup>>,
     channels: Vec<Option<&'a ChannelConfig>>,
-    /// Whether all tokens, operators and channels could be read.
+    /// Whether all tokens, operators (groups included) and channels could be read.
     tokens_whole: bool,
     operators_whole: bool,
     channels_whole: bool,
@@ -54,6 +56,7 @@ pub(super) fn whole(cx: &Context<'_>, source: &SourceMap, draft: Draft) -> Optio
         tokens,
         operators,
         on_call,
+        operator_groups,
         channels,
         policy,
         job,
@@ -64,7 +67,9 @@ pub(super) fn whole(cx: &Context<'_>, source: &SourceMap, draft: Draft) -> Optio
     let channels = channels.unwrap_or_default();
     let tokens_whole = is_whole(tokens.as_deref());
     let tokens = tokens.unwrap_or_default();
-    let operators_whole = is_whole(operators.as_deref());
+    let groups_whole = is_whole(operator_groups.as_deref());
+    let groups = operator_groups.unwrap_or_default();
+    let operators_whole = is_whole(operators.as_deref()) && groups_whole;
     let drafts = operators.unwrap_or_default();
     let policy_source = policy.as_ref().and_then(PolicyDraft::source);
     let operators = operator::settle(
@@ -84,6 +89,7 @@ pub(super) fn whole(cx: &Context<'_>, source: &SourceMap, draft: Draft) -> Optio
             on_call: on_call
                 .as_ref()
                 .map(|lists| lists.iter().map(Option::as_ref).collect()),
+            groups: groups.iter().map(Option::as_ref).collect(),
             channels: channels.iter().map(Option::as_ref).collect(),
             tokens_whole,
             operators_whole,
@@ -92,6 +98,7 @@ pub(super) fn whole(cx: &Context<'_>, source: &SourceMap, draft: Draft) -> Optio
         channel::check(&view);
         operator::check(&view);
         duty::check(&view);
+        operator_group::check(&view);
         token::check(&view);
         if let Some(agent) = &agent {
             evaluation::check(&view, agent);
@@ -110,6 +117,7 @@ pub(super) fn whole(cx: &Context<'_>, source: &SourceMap, draft: Draft) -> Optio
         tokens: tokens.into_iter().collect::<Option<_>>()?,
         operators: operators.into_iter().collect::<Option<_>>()?,
         on_call: on_call?.into_iter().collect::<Option<_>>()?,
+        operator_groups: groups.into_iter().collect::<Option<_>>()?,
         channels: channels.into_iter().collect::<Option<_>>()?,
         policy: policy_source?,
         job: job?,
@@ -217,6 +225,10 @@ impl View<'_> {
 
     fn lists(&self) -> impl Iterator<Item = &OnCall> {
         self.on_call.iter().flatten().copied().flatten()
+    }
+
+    fn groups(&self) -> impl Iterator<Item = &OperatorGroup> {
+        self.groups.iter().copied().flatten()
     }
 
     fn channels(&self) -> impl Iterator<Item = &ChannelConfig> {

@@ -6,7 +6,7 @@ use gatepost_channel::UtcMillis;
 
 use super::{Complaint, ProblemKind, View, duty, one_of, shown};
 use crate::{
-    config::{ChannelConfig, Operator, Role, policy::PolicyDraft},
+    config::{ChannelConfig, Kind, Operator, Role, policy::PolicyDraft},
     gate::{
         decision::can_be_filled,
         policy::{Approvers, ConfirmSource, Effect, RuleSource},
@@ -148,9 +148,12 @@ fn approvers_stand(view: &View<'_>, path: &str, approvers: &Approvers) {
             );
         }
     }
+    let groups = view.groups().flat_map(|group| &group.roles);
     let roles: BTreeSet<&str> = view
         .operators()
-        .flat_map(|operator| operator.roles.iter().map(String::as_str))
+        .flat_map(|operator| &operator.roles)
+        .chain(groups)
+        .map(String::as_str)
         .collect();
     let roles: Vec<&str> = roles.into_iter().collect();
     for (index, role) in approvers.roles.iter().enumerate() {
@@ -270,7 +273,13 @@ fn quorum_is_met(view: &View<'_>, asking: &Asking<'_>) {
         let moments = duty::moments(view, &[approvers]);
         let at = |at: &UtcMillis| named_at(view, org, approvers, *at);
         let persons = moments.iter().map(at).max_by_key(Vec::len).unwrap_or_default();
-        let enough = u32::try_from(persons.len()).unwrap_or(u32::MAX);
+        // How many a platform's group holds, only the platform knows.
+        let open = is_open(view, asking, org, approvers);
+        let enough = if open {
+            u32::MAX
+        } else {
+            u32::try_from(persons.len()).unwrap_or(u32::MAX)
+        };
         for (key, needed, what) in [
             ("quorum", quorum, "approve"),
             ("deny_threshold", threshold, "reject"),
@@ -287,13 +296,15 @@ fn quorum_is_met(view: &View<'_>, asking: &Asking<'_>) {
                 break;
             }
         }
-        step_up_is_possible(view, asking, org, quorum, &persons);
+        step_up_is_possible(view, asking, org, quorum, (&persons, open));
         glass_can_be_broken(view, asking, org);
-        if quorum <= enough {
+        if !open && quorum <= enough {
             stages_are_filled(view, asking, org, (approvers, &moments));
             at_times_too_few(view, asking, org, quorum, (approvers, &moments));
         }
-        owners_leave_enough(view, asking, org, quorum, &persons);
+        if !open {
+            owners_leave_enough(view, asking, org, quorum, &persons);
+        }
         for person in persons {
             if !can_answer(view, person, org, &named) {
                 let message = format!(
@@ -325,12 +336,18 @@ fn quorum_is_met(view: &View<'_>, asking: &Asking<'_>) {
 }
 
 /// Who is asked has a code where the rule wants one, and there is a second person where it wants that.
-fn step_up_is_possible(view: &View<'_>, asking: &Asking<'_>, org: &str, quorum: u32, persons: &[&Operator]) {
+fn step_up_is_possible(
+    view: &View<'_>,
+    asking: &Asking<'_>,
+    org: &str,
+    quorum: u32,
+    (persons, open): (&[&Operator], bool),
+) {
     let step = asking.own.step_up.or(asking.fallback.step_up).unwrap_or_default();
     let key = format!("{}.step_up", asking.path);
     let many = |persons: usize| u32::try_from(persons).unwrap_or(u32::MAX);
     let needed = if step.second_person { quorum.max(2) } else { quorum };
-    if step.second_person && quorum <= many(persons.len()) && many(persons.len()) < needed {
+    if !open && step.second_person && quorum <= many(persons.len()) && many(persons.len()) < needed {
         let message = format!(
             "a second person confirms each approval, but in the organisation `{org}` only {} could",
             persons.len()
@@ -350,7 +367,7 @@ fn step_up_is_possible(view: &View<'_>, asking: &Asking<'_>, org: &str, quorum: 
         .map(|person| person.id.as_str())
         .collect();
     let names = shown(&without.join(", "));
-    if many(persons.len() - without.len()) < needed && needed <= many(persons.len()) {
+    if !open && many(persons.len() - without.len()) < needed && needed <= many(persons.len()) {
         let message = format!(
             "asks for one-time codes, and in the organisation `{org}` too few have `totp` set up for the {needed} needed; without are {names}"
         );
@@ -387,6 +404,16 @@ fn glass_can_be_broken(view: &View<'_>, asking: &Asking<'_>, org: &str) {
             "name approvers among the operators of `{org}`, or leave `break_glass` out"
         )),
     );
+}
+
+/// Whether a group of the organisation gives a role that is asked, here or in a stage: then nobody can count beforehand.
+fn is_open(view: &View<'_>, asking: &Asking<'_>, org: &str, approvers: &Approvers) -> bool {
+    let stages = asking.own.stages.iter().flatten().map(|stage| &stage.approvers);
+    let asked: Vec<&Approvers> = stages.chain([approvers]).collect();
+    super::operator_group::of_org(view, org).any(|group| {
+        let gives = |approvers: &&Approvers| group.roles.iter().any(|role| approvers.roles.contains(role));
+        asked.iter().any(gives)
+    })
 }
 
 /// Nobody counts in two stages: enough persons together may still be the same ones in each.
@@ -529,11 +556,10 @@ fn is_always_named(operator: &Operator, approvers: &Approvers) -> bool {
 
 /// Whether a person could click on one of the channels, or answer by the console or the command line.
 fn can_answer(view: &View<'_>, person: &Operator, org: &str, named: &[&ChannelConfig]) -> bool {
+    // Where the platform can be asked, an e-mail address is as good as an identity.
     let clicks = named.iter().filter(|channel| channel.org == org).any(|channel| {
-        person
-            .identities_on(channel.kind(), &channel.name)
-            .next()
-            .is_some()
+        let mut ids = person.identities_on(channel.kind(), &channel.name);
+        ids.next().is_some() || (person.email.is_some() && channel.kind() != Kind::Local)
     });
     let token = view.tokens.iter().flatten().any(|token| {
         token.org == org && matches!(&token.role, Role::Operator { operator } if *operator == person.id)

@@ -55,7 +55,7 @@ fn loads_as_it_says() {
         }
     );
     assert_eq!(config.orgs(), ["acme"]);
-    assert_eq!(config.operators_of("acme").count(), 3);
+    assert_eq!(config.operators_of("acme").count(), 4);
     assert_eq!(config.policy.rules[2].confirm.quorum, Some(2));
     assert_eq!(config.hooks.commands[0].name, "path-check");
     let tools: Vec<String> = config.agent.tools.iter().map(ToolConfig::name).collect();

@@ -7,6 +7,7 @@ use super::{Config, Loaded, Problem, ProblemKind, Problems};
 mod authority;
 mod duty;
 mod example;
+mod group;
 mod hostile;
 mod key;
 mod refused;

@@ -4,6 +4,7 @@
 
 use std::time::Duration;
 
+use gatepost_channel::Risk;
 use serde::{Deserialize, Serialize};
 
 use crate::gate::authority::{BreakGlass, StepUp};
@@ -74,6 +75,8 @@ pub struct ConfirmSource {
     pub permit_ttl: Option<Duration>,
     /// What to do when the card cannot show everything.
     pub partial_view: Option<PartialView>,
+    /// What is at stake.
+    pub risk: Option<Risk>,
     /// Which answers need a reason in words.
     pub require_reason: Option<RequireReason>,
     /// Whether a person is asked once more before an Approve is sent.

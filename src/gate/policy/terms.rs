@@ -37,6 +37,7 @@ pub(super) fn resolve(rule: &ConfirmSource, policy: &ConfirmSource, redact: &[Po
         ),
         partial_view: rule.partial_view.or(policy.partial_view).unwrap_or_default(),
         redact: redact.to_vec(),
+        risk: rule.risk.or(policy.risk),
         decision: DecisionTerms {
             require_reason: rule.require_reason.or(policy.require_reason).unwrap_or_default(),
             confirm_step: rule.confirm_step.or(policy.confirm_step).unwrap_or(false),

@@ -12,7 +12,7 @@ use crate::clock::ManualClock;
 use crate::confirmation::cancel::Cancel;
 use crate::confirmation::consume::Consume;
 use crate::confirmation::create::{Create, Created, shown_args};
-use crate::confirmation::decide::{Backing, Ballot, Clicked, Decide, Decided, Surface, Target};
+use crate::confirmation::decide::{Backing, Ballot, Clicked, Decide, Decided, Insight, Surface, Target};
 use crate::confirmation::roll::{Roll, Voter};
 use crate::confirmation::{Asked, Delivery, DeliveryState, Dossier};
 use crate::gate::json::ReadLimits;
@@ -223,6 +223,7 @@ impl Ask {
                 timeout_ms: i64::try_from(self.timeout.as_millis()).expect("short"),
                 permit_ttl_ms: 3_600_000,
                 partial_view: PartialView::Reject,
+                risk: None,
                 redact: Vec::new(),
                 decision: DecisionTerms::default(),
             },
@@ -254,6 +255,7 @@ fn decide(id: &ConfirmationId, person: &str, decision: Decision) -> Decide {
         surface: Surface::Api,
         backing: Backing::default(),
         roll: roll(),
+        insight: Insight::default(),
     }
 }
 

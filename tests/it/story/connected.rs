@@ -145,6 +145,54 @@ async fn decide_on_both(platforms: &Platforms, program: &Program) {
     assert_eq!(status(&second).await, "rejected");
 }
 
+/// Asks, and decides by words on Slack and then on Feishu.
+async fn decide_in_words(platforms: &Platforms, program: &Program) {
+    let agent = program.place.api(&secret_of("build-agent"));
+    let ask = async |call: &str| {
+        let question =
+            json!({"tool_name": "pay", "tool_args": {"amount": 2}, "session_id": "w", "tool_call_id": call});
+        let (_, asked) = agent.post("/api/confirmations", &question).await;
+        asked["confirmation_id"]
+            .as_str()
+            .unwrap_or_else(|| panic!("{asked}"))
+            .to_owned()
+    };
+    let status = async |id: &str| {
+        let (_, shown) = agent.get(&format!("/api/confirmations/{id}?wait=15")).await;
+        shown["status"].as_str().expect("a status").to_owned()
+    };
+    let first = ask("1").await;
+    let words = platforms
+        .slack
+        .slash_command("/gatepost", &format!("approve {first}"), DANA.slack);
+    let answer = platforms.slack.deliver(&platforms.slack_sockets, words).await;
+    assert_eq!(answer["payload"]["response_type"], "ephemeral", "{answer}");
+    assert!(
+        answer["payload"]["text"]
+            .as_str()
+            .unwrap()
+            .starts_with("Approved."),
+        "{answer}"
+    );
+    assert_eq!(status(&first).await, "approved");
+
+    let second = ask("2").await;
+    let words = platforms
+        .feishu
+        .write(DANA.feishu, &format!("reject {second} not today"));
+    platforms.feishu.tell(&platforms.feishu_sockets, words).await;
+    assert_eq!(status(&second).await, "rejected");
+    let alone = format!("oc_p2p_{}", DANA.feishu);
+    platforms
+        .feishu
+        .wait_for_message(
+            &alone,
+            |message| message.visible_text().starts_with("Gatepost\nRejected."),
+            SOON,
+        )
+        .await;
+}
+
 #[tokio::test]
 async fn clicks_decide_over_connections_and_over_new_ones_after_a_loss() {
     let platforms = Platforms::start().await;
@@ -153,6 +201,7 @@ async fn clicks_decide_over_connections_and_over_new_ones_after_a_loss() {
     let program = Program::start(place.clone(), &text, &[]).await;
     platforms.connected().await;
     decide_on_both(&platforms, &program).await;
+    decide_in_words(&platforms, &program).await;
 
     // A channel with a connection has no callback route: the same press, well signed, is refused.
     let waiting = place.api(&secret_of("build-agent"));

@@ -36,6 +36,7 @@ mod crash_pair;
 mod crash_write;
 mod deadline;
 mod demand;
+mod edits;
 mod hook;
 mod job;
 mod mcp;

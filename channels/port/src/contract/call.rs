@@ -5,7 +5,7 @@ use std::time::Duration;
 use super::callback::{judge, press};
 use super::card::{card, decisions, open};
 use super::{CANARY, Made, Next, Platform, Sent, WAIT, log};
-use crate::{Actions, Channel, Decision, Failure, Health, Posted};
+use crate::{Actions, CardForm, Channel, Decision, Failure, Health, Posted};
 
 /// C-20 to C-23: a post has three outcomes, an edit two; each failure has its class, and nothing is repeated on its own.
 pub fn check_outcomes(platform: &dyn Platform) {
@@ -50,7 +50,7 @@ pub fn check_outcomes(platform: &dyn Platform) {
             "C-22: an edit may be repeated: {edited:?}"
         );
     }
-    assert_eq!(edit(Next::Done), Ok(()), "C-20");
+    assert_eq!(edit(Next::Done), Ok(CardForm::LaidOut), "C-20");
     assert!(edit(Next::RateLimited).as_ref().is_err_and(waits), "C-22");
     let edited = edit(Next::NotThere);
     assert!(matches!(&edited, Err(Failure::Gone { .. })), "C-22: {edited:?}");
@@ -62,7 +62,7 @@ pub fn check_fallback(platform: &dyn Platform) {
     let open = open(CANARY, true);
     let (posted, sent) = platform.post(&[Next::ContentRefused, Next::Done], &open);
     assert!(
-        matches!(posted, Posted::At(_)) && sent.len() == 2,
+        matches!(posted, Posted::Minimal(_)) && sent.len() == 2,
         "C-24: {posted:?}"
     );
     assert!(
@@ -83,13 +83,13 @@ pub fn check_fallback(platform: &dyn Platform) {
     let (edited, sent) = platform.edit(&[Next::ContentRefused, Next::Done], &open);
     assert_eq!(
         (edited, decisions(platform, &sent[1])),
-        (Ok(()), vec![Decision::Reject]),
+        (Ok(CardForm::Minimal), vec![Decision::Reject]),
         "C-24"
     );
     let (edited, sent) = platform.edit(&[Next::ContentRefused, Next::Done], &card(CANARY, Actions::None));
     assert_eq!(
         (edited, decisions(platform, &sent[1])),
-        (Ok(()), vec![]),
+        (Ok(CardForm::Minimal), vec![]),
         "C-36: settled, without buttons"
     );
 }

@@ -1,7 +1,10 @@
 //! What can be seen and pressed: limits, cuts, settled cards, and text that stays text.
 
 use super::{Next, Platform, Sent};
-use crate::{Actions, Asks, ButtonToken, ButtonValue, Card, Decision, Fact, Inert, Tone, Words};
+use crate::{
+    Actions, Asks, Body, ButtonToken, ButtonValue, Card, Content, Decision, Fact, Fate, Inert, Line, Part,
+    Row, Tone, Words,
+};
 
 const TOKEN: [u8; 16] = [0xa5; 16];
 
@@ -22,6 +25,7 @@ pub(super) fn card(text: &str, actions: Actions) -> Card {
         } else {
             Tone::Pending
         },
+        risk: None,
         title: word("Approval needed"),
         preview: word("Approval needed: cr_01hzy3v7k9"),
         tool: Inert::new(text),
@@ -32,7 +36,7 @@ pub(super) fn card(text: &str, actions: Actions) -> Card {
             };
             3
         ],
-        arguments: Inert::new(text),
+        arguments: Inert::new(text).into(),
         actions,
         words: Words {
             approve: word("Approve"),
@@ -97,6 +101,7 @@ pub fn check_cards(platform: &dyn Platform) {
             }
         }
     }
+    check_parts(platform);
     let (_, sent) = platform.edit(&[Next::Done], &card("amount: 50000", Actions::None));
     assert!(
         platform.buttons(&sent[0]).is_empty(),
@@ -106,6 +111,62 @@ pub fn check_cards(platform: &dyn Platform) {
         !sent[0].card.to_string().contains(&ours().to_string()),
         "C-36: nor what they carried"
     );
+}
+
+/// C-33: a card of several parts that counts as whole shows each line of each part, and every heading.
+fn check_parts(platform: &dyn Platform) {
+    let inert = Inert::new;
+    let parts = vec![
+        Part {
+            heading: "Arguments: command".to_owned(),
+            content: Content::Literal(inert("kubectl rollout\n  restart")),
+        },
+        Part {
+            heading: String::new(),
+            content: Content::Rows(vec![Row {
+                key: inert("namespace"),
+                value: inert("prod-7"),
+            }]),
+        },
+        Part {
+            heading: "Change: old to new".to_owned(),
+            content: Content::Change(
+                [
+                    (Fate::Kept, "stays"),
+                    (Fate::Removed, "goes"),
+                    (Fate::Added, "comes"),
+                ]
+                .map(|(fate, text)| Line {
+                    fate,
+                    text: inert(text),
+                })
+                .to_vec(),
+            ),
+        },
+    ];
+    let mut open = open("x", false);
+    open.arguments = Body::new(parts.clone(), inert("{}"));
+    let (_, sent) = platform.post(&[Next::Done], &open);
+    platform.assert_ours(&sent[0]);
+    assert!(platform.channel().shows_all(&open), "C-33");
+    let card = sent[0].card.to_string();
+    let escaped = |text: &str| serde_json::Value::from(text).to_string();
+    let stands = |text: &str| {
+        let once = escaped(text);
+        let twice = escaped(once.trim_matches('"'));
+        card.contains(once.trim_matches('"')) || card.contains(twice.trim_matches('"'))
+    };
+    for part in &parts {
+        let heading = if part.heading.is_empty() {
+            &open.words.arguments
+        } else {
+            &part.heading
+        };
+        assert!(stands(heading), "C-33: {heading}");
+        let text = part.content.text();
+        let mut words = text.as_str().split([':', '\n']).map(str::trim);
+        assert!(words.all(stands), "C-33: {text}");
+    }
 }
 
 /// C-30: somebody's text in every place of a card adds no element and no button. To be run over generated texts and [`HOSTILE`].

@@ -57,11 +57,16 @@ async fn check(api: &Api, listed: &Listed) -> View {
             healthy: false,
             detail: "the platform does not answer".to_owned(),
         });
+    let missing = api.gatekeeper().directories().missing(listed);
+    let detail = match missing {
+        Some(missing) => format!("{}; {missing}", health.detail),
+        None => health.detail,
+    };
     View {
         name: listed.name.0.clone(),
         kind: listed.channel.kind(),
         healthy: health.healthy,
-        detail: health.detail,
+        detail,
         last_post_at: api.sender().last_post(&listed.name).map(rfc3339),
         last_click_at: api.intake().last_click(&listed.name).map(rfc3339),
     }

@@ -49,6 +49,10 @@ pub async fn handle(
         .await
     {
         Posted::At(_) => (true, "the card stands".to_owned()),
+        Posted::Minimal(_) => (
+            true,
+            "the platform refused the card's content; its minimal form stands".to_owned(),
+        ),
         Posted::NotSent(failure) => (false, failure.to_string()),
         Posted::Unknown { why } => (false, format!("no clear answer came: {why}")),
     };
@@ -58,10 +62,11 @@ pub async fn handle(
 }
 
 fn card(api: &Api, listed: &Listed, at: &str) -> Card {
-    let words = api.gatekeeper().maker().phrases(listed.language).words();
+    let words = api.gatekeeper().maker().phrases(listed.voice.language).words();
     Card {
         request_id: "test".to_owned(),
         tone: Tone::Closed,
+        risk: None,
         title: "Gatepost: test card".to_owned(),
         preview: "Gatepost: test card".to_owned(),
         tool: Inert::new("gatepost test"),
@@ -69,7 +74,7 @@ fn card(api: &Api, listed: &Listed, at: &str) -> Card {
             label: "UTC".to_owned(),
             value: Inert::new(at),
         }],
-        arguments: Inert::new("{}"),
+        arguments: Inert::new("{}").into(),
         actions: Actions::None,
         words,
     }

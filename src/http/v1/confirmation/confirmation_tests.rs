@@ -75,7 +75,7 @@ async fn a_request_has_its_documented_shape() {
         json!({
             "id": id, "org": "acme", "status": "pending", "tool_name": "card__charge", "tool_args": null,
             "tool_args_redacted": true, "args_digest": null, "token": "agent", "agent_id": "a1", "session_id": "s1",
-            "tool_call_id": "c1", "requester": "someone", "job_id": null, "rule": "card",
+            "tool_call_id": "c1", "requester": "someone", "job_id": null, "risk": null, "rule": "card",
             "reason": "because of card", "quorum": 1, "require_reason": null, "confirm_step": false,
             "stages": [], "stage": null, "grants_offered": [], "approved_by_grant": null, "grant_id": null, "edits_accepted": false,
             "edit": null, "created_at": "2026-01-31T12:00:00.000Z",

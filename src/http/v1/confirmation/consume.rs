@@ -79,6 +79,11 @@ fn refused(why: NotGranted) -> Problem {
         NotGranted::AlreadyConsumed => Problem::new(Code::AlreadyConsumed),
         NotGranted::PermitExpired => Problem::new(Code::PermitExpired),
         NotGranted::NotAuthorised => Problem::new(Code::VotersNotAuthorised),
+        NotGranted::LookUpFailed => Problem::new(Code::LookUpFailed)
+            .because(
+                "whether those who approved may still decide could not be asked; the permit stays usable",
+            )
+            .retry_after(2),
         NotGranted::DeniedByRule => Problem::new(Code::DeniedByRule),
     }
 }

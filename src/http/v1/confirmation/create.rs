@@ -186,7 +186,7 @@ fn in_words(dossier: &Dossier, reason: DenyReason, roll: &Roll) -> String {
         for vote in &*dossier.standing_votes() {
             if vote.decision == Decision::Reject {
                 said.push_str("Rejected by ");
-                said.push_str(roll.name(&vote.person));
+                said.push_str(&vote.voter(roll));
                 if let Some(why) = &vote.reason {
                     said.push_str(": ");
                     said.push_str(why);

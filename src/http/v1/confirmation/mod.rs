@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use gatepost_channel::Decision;
+use gatepost_channel::{Decision, Risk};
 use serde::Serialize;
 use serde_json::value::RawValue;
 
@@ -62,6 +62,7 @@ pub struct View {
     job_id: Option<String>,
     rule: Option<String>,
     reason: Option<String>,
+    risk: Option<Risk>,
     quorum: u32,
     #[serde(flatten)]
     decision: DecisionView,
@@ -176,6 +177,7 @@ pub fn view(dossier: Dossier, eyes: Eyes) -> Result<View, Problem> {
         job_id: job.map(|job| job.to_string()),
         rule,
         reason,
+        risk: terms.risk,
         quorum: terms.quorum,
         decision,
         edit,
@@ -207,6 +209,7 @@ fn vote(vote: Vote) -> VoteView {
                 code,
                 second,
                 edit,
+                account: _,
             },
     } = vote;
     VoteView {

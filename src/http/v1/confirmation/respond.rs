@@ -123,6 +123,9 @@ pub fn ruled(decided: Decided) -> Result<Dossier, Problem> {
         Refusal::AlreadyRepresented => Problem::new(Code::AlreadyRepresented)
             .because("a place counts once: somebody approved in this person's, or in that of everybody whom this person stands in for"),
         Refusal::AlreadyVoted => Problem::new(Code::AlreadyVoted).because("a person's first vote stands"),
+        Refusal::LookUpFailed => Problem::new(Code::LookUpFailed)
+            .because("answer again; nothing was changed")
+            .retry_after(2),
         Refusal::GrantNotOffered => {
             Problem::new(Code::GrantNotOffered).because("answer without `grant`; nothing was changed")
         }
@@ -139,6 +142,8 @@ pub fn ruled(decided: Decided) -> Result<Dossier, Problem> {
         | Refusal::SelfApproval
         | Refusal::UnknownOperator
         | Refusal::ForeignTenant
+        | Refusal::Barred(_)
+        | Refusal::NotToldApart
         | Refusal::UnknownCard
         | Refusal::OtherChannel
         | Refusal::OtherMessage

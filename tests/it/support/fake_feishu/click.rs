@@ -390,6 +390,11 @@ fn read(answered: &Answered) -> Result<(Option<Toast>, Option<Value>), u32> {
 }
 
 impl Callback {
+    /// What the callback says, as a frame of the long connection carries it: in clear.
+    pub fn into_document(self) -> Value {
+        self.document
+    }
+
     /// Any change of the document before it is sealed.
     pub fn edit(mut self, change: impl FnOnce(&mut Value)) -> Self {
         change(&mut self.document);

@@ -6,12 +6,12 @@
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use prost::Message as _;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::Message;
 
 use super::super::sockets::{Manners, Sockets};
 use super::FakeFeishu;
-use super::click::Click;
+use super::click::{Callback, Click};
 
 const SERVICE: i32 = 33_554_678;
 
@@ -86,6 +86,23 @@ impl FakeFeishu {
     /// # Panics
     /// When the frame is not answered with 200 and an answer.
     pub async fn deliver(&self, sockets: &Sockets, click: Click<'_>) -> Value {
+        let payload = self.carry(sockets, &click.into_document()).await;
+        let data = STANDARD
+            .decode(payload["data"].as_str().expect("data"))
+            .expect("base64");
+        serde_json::from_slice(&data).expect("JSON")
+    }
+
+    /// Sends an event that is answered with nothing.
+    ///
+    /// # Panics
+    /// When the frame is not answered with 200 alone.
+    pub async fn tell(&self, sockets: &Sockets, event: Callback) {
+        let payload = self.carry(sockets, &event.into_document()).await;
+        assert_eq!(payload, json!({"code": 200}));
+    }
+
+    async fn carry(&self, sockets: &Sockets, document: &Value) -> Value {
         let number = self.world(|world| world.id("msg-"));
         let headers = [
             ("type", "event"),
@@ -94,16 +111,13 @@ impl FakeFeishu {
             ("seq", "0"),
             ("trace_id", number.as_str()),
         ];
-        let document = click.into_document().to_string().into_bytes();
+        let document = document.to_string().into_bytes();
         let answered = sockets.push(frame(1, &headers, Some(document))).await;
         let answered = Frame::decode(answered.into_data()).expect("a frame");
         assert_eq!(answered.header("message_id"), Some(number.as_str()));
         assert!(answered.header("biz_rt").is_some(), "the time it took");
         let payload: Value = serde_json::from_slice(&answered.payload.expect("a payload")).expect("JSON");
         assert_eq!(payload["code"], 200, "{payload}");
-        let data = STANDARD
-            .decode(payload["data"].as_str().expect("data"))
-            .expect("base64");
-        serde_json::from_slice(&data).expect("JSON")
+        payload
     }
 }

@@ -182,6 +182,14 @@ impl Signed {
         self
     }
 
+    /// The type of the envelope of Socket Mode that carries it.
+    pub fn envelope(&self) -> &'static str {
+        match self.carriage {
+            Carriage::Payload => "interactive",
+            Carriage::Fields => "slash_commands",
+        }
+    }
+
     /// What the request says, as an envelope of Socket Mode carries it.
     pub fn into_document(self) -> Value {
         self.document

@@ -39,7 +39,7 @@ impl FakeSlack {
     pub async fn deliver(&self, sockets: &Sockets, interaction: Signed) -> Value {
         let envelope = self.world(|world| format!("envelope-{}", world.next()));
         let frame = json!({
-            "type": "interactive", "envelope_id": envelope, "accepts_response_payload": true,
+            "type": interaction.envelope(), "envelope_id": envelope, "accepts_response_payload": true,
             "payload": interaction.into_document(),
         });
         let answered = sockets.push(Message::text(frame.to_string())).await;

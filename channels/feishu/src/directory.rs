@@ -1,0 +1,269 @@
+//! Who somebody is in the tenant, and who is in a group: `contact/v3/users`, `contact/v3/group` and the members of a chat
+//! (open platform, contacts and messaging). Judges nobody: it tells what the account is.
+
+use async_trait::async_trait;
+use gatepost_channel::{Bar, Directory, Failure, Group, Profile, Unfound};
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::channel::FeishuChannel;
+use crate::client::Call;
+use crate::config::is_id;
+use crate::document::{Object, text};
+use crate::error::{CallError, Class, Refused};
+
+/// Members of a page; the platform gives 100 at most.
+const PAGE: &str = "100";
+/// Pages of a group that are read. A larger one is no list of approvers.
+const MOST_PAGES: usize = 10;
+/// Longest name that is passed on, in characters.
+const LONGEST_NAME: usize = 80;
+/// Longest e-mail address (RFC 5321).
+const LONGEST_EMAIL: usize = 254;
+/// The two kinds of user groups: those whose members are listed, and those that follow rules.
+const KINDS_OF_GROUPS: [&str; 2] = ["1", "2"];
+
+/// How the platform calls the form of an id.
+fn form(id: &str) -> &'static str {
+    match id.get(..3) {
+        Some("ou_") => "open_id",
+        Some("on_") => "union_id",
+        _ => "user_id",
+    }
+}
+
+#[async_trait]
+impl Directory for FeishuChannel {
+    /// Open and union ids; a tenant chooses its user ids freely, so that any word may be one.
+    fn is_id(&self, text: &str) -> bool {
+        is_id(text) && form(text) != "user_id"
+    }
+
+    async fn person(&self, id: &str) -> Result<Profile, Unfound> {
+        if !is_id(id) {
+            return Err(Unfound::NoSuch);
+        }
+        let path = ["open-apis", "contact", "v3", "users", id];
+        let answer = self
+            .get("contact.user.get", &path, &[("user_id_type", form(id))])
+            .await?;
+        let user = data(&answer)
+            .and_then(|data| data.get("user")?.as_object())
+            .ok_or_else(nothing)?;
+        profile(id, user)
+    }
+
+    /// The address as it stands in the contacts; enterprise mail is not found this way.
+    async fn by_email(&self, email: &str) -> Result<String, Unfound> {
+        let body = json!({ "emails": [email], "include_resigned": false });
+        let call = Call {
+            name: "contact.user.batch_get_id",
+            method: Method::POST,
+            path: &["open-apis", "contact", "v3", "users", "batch_get_id"],
+            query: &[("user_id_type", "open_id")],
+            body: Some(body.to_string().into_bytes()),
+        };
+        let answer = self.app.call(&call).await.map_err(unfound)?;
+        let list = list(&answer, "user_list")?;
+        let mut ids = list.iter().filter_map(|found| found.get("user_id")?.as_str());
+        match ids.next() {
+            Some(id) if is_id(id) => Ok(id.to_owned()),
+            Some(_) => Err(odd("an id that is none")),
+            None => Err(Unfound::NoSuch),
+        }
+    }
+
+    async fn members(&self, group: &Group) -> Result<Vec<String>, Unfound> {
+        match group {
+            Group::Named(id) => {
+                if !is_id(id) {
+                    return Err(Unfound::NoSuch);
+                }
+                let path = ["open-apis", "contact", "v3", "group", id, "member", "simplelist"];
+                let query = [("member_id_type", "open_id"), ("member_type", "user")];
+                self.pages("contact.group.members", &path, &query, "memberlist")
+                    .await
+            }
+            Group::Chat => {
+                let path = ["open-apis", "im", "v1", "chats", &self.chat_id, "members"];
+                let query = [("member_id_type", "open_id")];
+                self.pages("im.chat.members", &path, &query, "items").await
+            }
+        }
+    }
+
+    /// Members by department, and those of groups that follow rules, are told only of a person.
+    async fn belongs(&self, group: &Group, id: &str) -> Result<Option<bool>, Unfound> {
+        let Group::Named(group) = group else {
+            return Ok(None);
+        };
+        if !is_id(id) {
+            return Ok(None);
+        }
+        let path = ["open-apis", "contact", "v3", "group", "member_belong"];
+        for kind in KINDS_OF_GROUPS {
+            let query = [
+                ("member_id", id),
+                ("member_id_type", form(id)),
+                ("group_type", kind),
+                ("page_size", PAGE),
+            ];
+            let answer = self.get("contact.group.member_belong", &path, &query).await?;
+            // Who is in no group gets no list.
+            let groups = data(&answer).ok_or_else(nothing)?.get("group_list");
+            let groups = groups.and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+            if groups.iter().any(|found| found.as_str() == Some(group)) {
+                return Ok(Some(true));
+            }
+        }
+        Ok(Some(false))
+    }
+}
+
+impl FeishuChannel {
+    async fn get(
+        &self,
+        name: &'static str,
+        path: &[&str],
+        query: &[(&str, &str)],
+    ) -> Result<Object, Unfound> {
+        let call = Call {
+            name,
+            method: Method::GET,
+            path,
+            query,
+            body: None,
+        };
+        self.app.call(&call).await.map_err(unfound)
+    }
+
+    /// The members of a list, page by page.
+    async fn pages(
+        &self,
+        name: &'static str,
+        path: &[&str],
+        query: &[(&str, &str)],
+        key: &str,
+    ) -> Result<Vec<String>, Unfound> {
+        let mut members = Vec::new();
+        let mut next: Option<String> = None;
+        for _ in 0..MOST_PAGES {
+            let mut query = query.to_vec();
+            query.push(("page_size", PAGE));
+            query.extend(next.as_deref().map(|token| ("page_token", token)));
+            let answer = self.get(name, path, &query).await?;
+            for member in list(&answer, key)? {
+                let kind = member.get("member_type").and_then(Value::as_str);
+                if kind.is_some_and(|kind| kind != "user") {
+                    continue;
+                }
+                match member.get("member_id").and_then(Value::as_str) {
+                    Some(id) if is_id(id) => members.push(id.to_owned()),
+                    _ => return Err(odd("a member without an id")),
+                }
+            }
+            let data = data(&answer).ok_or_else(nothing)?;
+            let more = data.get("has_more").and_then(Value::as_bool) == Some(true);
+            let token = data.get("page_token").and_then(Value::as_str).unwrap_or_default();
+            if !more {
+                return Ok(members);
+            }
+            if token.is_empty() {
+                return Err(odd("more members and no way to them"));
+            }
+            next = Some(token.to_owned());
+        }
+        Err(Unfound::MayNotAsk {
+            why: "too many members: name a smaller user group".to_owned(),
+        })
+    }
+}
+
+fn data(answer: &Object) -> Option<&Object> {
+    answer.get("data")?.as_object()
+}
+
+/// The list of an answer. The platform leaves it out, or says null, where nobody is in it; an answer without data is none.
+fn list<'a>(answer: &'a Object, key: &str) -> Result<&'a [Value], Unfound> {
+    match data(answer)
+        .filter(|data| !data.is_empty())
+        .ok_or_else(nothing)?
+        .get(key)
+    {
+        None | Some(Value::Null) => Ok(&[]),
+        Some(Value::Array(list)) => Ok(list),
+        Some(_) => Err(odd("a list that is none")),
+    }
+}
+
+fn nothing() -> Unfound {
+    Unfound::MayNotAsk {
+        why: "an answer with nobody in it".to_owned(),
+    }
+}
+
+fn odd(why: &str) -> Unfound {
+    Unfound::Failed(Failure::Retry {
+        after: None,
+        why: why.to_owned(),
+    })
+}
+
+/// What a failed call says. Codes of the contacts: 41012 and 99992351 an id that is nobody's, 99992361 an id of another app,
+/// 41050, 42009 and 40004 outside the app's contact range, 42002 no such group; those of a token, an app or a quota that cannot
+/// serve are failures. Any other refusal means that this app may not ask.
+fn unfound(error: CallError) -> Unfound {
+    let refused = match error {
+        CallError::Refused(refused) => refused,
+        CallError::Unclear(why) if why == "an answer that cannot be read" => return nothing(),
+        other => return Unfound::Failed(other.failure()),
+    };
+    let why = refused.why();
+    match refused.code {
+        Some(41_012 | 42_002 | 99_992_351 | 99_992_361) => Unfound::NoSuch,
+        Some(40_004 | 41_050 | 42_009) => Unfound::Hidden { why },
+        Some(10_003 | 10_014 | 10_015 | 99_991_401 | 99_991_403 | 99_991_662 | 99_991_673) => failed(refused),
+        _ if matches!(refused.status, 404 | 405 | 501) => Unfound::MayNotAsk { why },
+        _ if matches!(refused.class(), Class::Retry | Class::Unclear | Class::Token) => failed(refused),
+        _ if refused.status >= 500 => odd(&why),
+        _ => Unfound::MayNotAsk { why },
+    }
+}
+
+fn failed(refused: Refused) -> Unfound {
+    Unfound::Failed(CallError::Refused(refused).failure())
+}
+
+/// An account. Its standing is shown only to apps that may see it; who is not seen to be active is not vouched for.
+fn profile(id: &str, user: &Object) -> Result<Profile, Unfound> {
+    let Some(status) = user.get("status").and_then(Value::as_object) else {
+        return Err(Unfound::MayNotAsk {
+            why: "whether the account is active is not shown: grant contact:user.employee:readonly"
+                .to_owned(),
+        });
+    };
+    let said = |key: &str| text(user, &[key]).map(str::trim).filter(|text| !text.is_empty());
+    let email = said("email").or_else(|| said("enterprise_email"));
+    Ok(Profile {
+        id: id.to_owned(),
+        bar: bar(status),
+        email: email
+            .filter(|email| email.len() <= LONGEST_EMAIL && email.contains('@'))
+            .map(str::to_lowercase),
+        name: said("name").map(|name| name.chars().take(LONGEST_NAME).collect()),
+    })
+}
+
+/// Why the account may not decide; of several reasons the most lasting one.
+fn bar(status: &Object) -> Option<Bar> {
+    let is = |key: &str| status.get(key).and_then(Value::as_bool) == Some(true);
+    if is("is_resigned") || is("is_exited") {
+        Some(Bar::Resigned)
+    } else if is("is_frozen") {
+        Some(Bar::Frozen)
+    } else if is("is_unjoin") || status.get("is_activated").and_then(Value::as_bool) == Some(false) {
+        Some(Bar::NotJoined)
+    } else {
+        None
+    }
+}

@@ -1,0 +1,125 @@
+//! Asking again about those who voted: by the accounts through which they did, before their votes are counted once more.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use futures_util::future::join_all;
+use gatepost_channel::Unfound;
+
+use super::ask::within;
+use super::look::Known;
+use super::{Directories, Parts, Who};
+use crate::confirmation::Account;
+use crate::confirmation::decide::Refusal;
+use crate::confirmation::roll::{Found, Standing, Voter};
+use crate::ids::{OperatorId, Org};
+
+/// A vote, as far as it says who cast it.
+#[derive(Debug, Clone, Copy)]
+pub struct Cast<'a> {
+    /// The person.
+    pub person: &'a OperatorId,
+    /// The account through which it came; none for the API, the console and the command line.
+    pub account: Option<&'a Account>,
+}
+
+impl Directories {
+    /// What the platforms say by now of those who voted; nothing of those of whom only the configuration speaks.
+    pub async fn again(&self, org: &Org, votes: &[Cast<'_>], patience: Duration) -> Vec<Found> {
+        let Some(parts) = &self.0 else {
+            return Vec::new();
+        };
+        let asked = votes.iter().map(|cast| parts.cast(org, *cast, patience));
+        join_all(asked).await.into_iter().flatten().collect()
+    }
+
+    /// The roles that an operator of the configuration holds by being in groups, wherever the platforms know them.
+    pub async fn operator(&self, org: &Org, person: &OperatorId, patience: Duration) -> Vec<Found> {
+        match &self.0 {
+            Some(parts) => parts.operator(org, person, patience).await,
+            None => Vec::new(),
+        }
+    }
+}
+
+impl Parts {
+    async fn cast(self: &Arc<Self>, org: &Org, cast: Cast<'_>, patience: Duration) -> Vec<Found> {
+        let Some(account) = cast.account else {
+            return self.operator(org, cast.person, patience).await;
+        };
+        let home = self.registry.get(account.channel.as_str());
+        let Some(home) = home.filter(|listed| listed.org == *org) else {
+            // The channel is gone: nobody vouches for the account, and the configuration for those who stand in it.
+            return Vec::new();
+        };
+        let (name, kind) = (home.name.as_str(), home.channel.kind());
+        let vouched = self.people.identities(org, cast.person, name, kind).next();
+        let vouched = vouched.map(|_| cast.person);
+        let ids = [account.id.clone()];
+        match self.look(home, &ids, vouched, patience).await {
+            Who::Person(known) if is_same(&known, cast.person) => known.found.into_iter().collect(),
+            Who::Kept(Refusal::LookUpFailed) => {
+                let roles = self
+                    .groups_of(home)
+                    .flat_map(|(_, group)| group.roles.iter().cloned());
+                vec![unseen(org, cast.person, Standing::Unsure, roles.collect())]
+            }
+            Who::Person(_) | Who::Kept(_) | Who::Nobody => {
+                vec![unseen(org, cast.person, Standing::Barred, Vec::new())]
+            }
+        }
+    }
+
+    async fn operator(self: &Arc<Self>, org: &Org, person: &OperatorId, patience: Duration) -> Vec<Found> {
+        let apps = self.apps(org).into_iter();
+        let asked = apps
+            .filter(|home| self.groups_of(home).next().is_some())
+            .map(|home| async move {
+                let (name, kind) = (home.name.as_str(), home.channel.kind());
+                let identity = self.people.identities(org, person, name, kind).next();
+                let id = match (identity, self.people.email(org, person)) {
+                    (Some(id), _) => Ok(id.to_owned()),
+                    (None, Some(email)) => within(patience, self.address(home, email)).await,
+                    (None, None) => return None,
+                };
+                let who = match id {
+                    Ok(id) => self.look(home, &[id], Some(person), patience).await,
+                    Err(Unfound::Failed(_)) => Who::Kept(Refusal::LookUpFailed),
+                    Err(_) => Who::Nobody,
+                };
+                match who {
+                    Who::Person(known) => known.found,
+                    Who::Kept(Refusal::LookUpFailed) => {
+                        let roles = self
+                            .groups_of(home)
+                            .flat_map(|(_, group)| group.roles.iter().cloned());
+                        Some(unseen(org, person, Standing::Good, roles.collect()))
+                    }
+                    // A dead account gives no roles; what the configuration gives stands.
+                    Who::Kept(_) | Who::Nobody => None,
+                }
+            });
+        join_all(asked).await.into_iter().flatten().collect()
+    }
+}
+
+/// A person of whom the platform shows nothing.
+fn unseen(org: &Org, person: &OperatorId, standing: Standing, perhaps: Vec<String>) -> Found {
+    Found {
+        voter: Voter {
+            id: person.clone(),
+            name: person.0.clone(),
+            orgs: vec![org.clone()],
+            roles: Vec::new(),
+        },
+        also: Vec::new(),
+        standing,
+        perhaps,
+    }
+}
+
+/// Whether an account still leads to the person who voted through it, by one of their ids.
+fn is_same(known: &Known, person: &OperatorId) -> bool {
+    let also = known.found.iter().flat_map(|found| &found.also);
+    known.id == *person || also.into_iter().any(|alias| alias == person)
+}
