@@ -105,11 +105,18 @@ impl Intake {
         };
         let decided = self.gatekeeper.store().run(decide).await?;
         self.gatekeeper.tell_vote(&decided);
-        Ok(self.ruled(heard, &dossier, wanted.decision, &decided))
+        let known = find::may_decide(asker, &dossier);
+        Ok(self.ruled(heard, (&dossier, known), wanted.decision, &decided))
     }
 
-    /// What came of an answer, in the words of clicks, and of which request it is said.
-    fn ruled(&self, heard: &Heard<'_>, dossier: &Dossier, decision: Decision, decided: &Decided) -> Said {
+    /// What came of an answer, in the words of clicks. Of which request it is said hears only who may know of it.
+    fn ruled(
+        &self,
+        heard: &Heard<'_>,
+        (dossier, known): (&Dossier, bool),
+        decision: Decision,
+        decided: &Decided,
+    ) -> Said {
         let row = &dossier.confirmation;
         let said = reply::of(decided, decision);
         info!(channel = %heard.home.name, request = row.id.as_str(), ruling = said.key, "words were decided");
@@ -127,8 +134,6 @@ impl Intake {
             _ if reply::leads_to_console(said.key) => lines.extend(self.gatekeeper.maker().full_view(row)),
             _ => {}
         }
-        // Who may not decide hears nothing of the request.
-        let known = !matches!(decided.ruling, Ruling::Refused(Refusal::NotAuthorised));
         if known {
             lines.push(self.line(heard, dossier));
         }

@@ -187,7 +187,11 @@ async fn decide_in_words(platforms: &Platforms, program: &Program) {
         .feishu
         .wait_for_message(
             &alone,
-            |message| message.visible_text().starts_with("Gatepost\nRejected."),
+            |message| {
+                message
+                    .visible_text()
+                    .contains("Rejected. The call will not run.")
+            },
             SOON,
         )
         .await;

@@ -45,6 +45,7 @@ async fn both_platforms_vote_on_the_edited_call_and_the_client_runs_it(storage: 
     assert_eq!(pressed.post(&world.callback("ops-slack")).await.status, 200);
     assert_eq!(world.request(&id).await["status"], "pending");
     // Noor changes it: what Dana said was about another call.
+    let old = world.feishu.click(&feishu, "approve", DANA.feishu);
     let (status, seen) = edit(
         &world,
         &id,
@@ -53,6 +54,10 @@ async fn both_platforms_vote_on_the_edited_call_and_the_client_runs_it(storage: 
     )
     .await;
     assert_eq!((status, &seen["status"]), (200, &json!("pending")), "{seen}");
+    // A press on what stood there before decides nothing.
+    let told = old.post(&world.callback("finance-feishu")).await;
+    assert!(told.toast.unwrap().unwrap().content.contains("changed since"));
+    assert_eq!(world.request(&id).await["status"], "pending");
     world.restart().await;
     let card = world
         .until("the edited Feishu card", async || {
@@ -70,11 +75,6 @@ async fn both_platforms_vote_on_the_edited_call_and_the_client_runs_it(storage: 
                 .then_some(())
         })
         .await;
-    // A press on what stood there before decides nothing.
-    let old = world.feishu.click(&feishu, "approve", DANA.feishu);
-    let told = old.post(&world.callback("finance-feishu")).await;
-    assert!(told.toast.unwrap().unwrap().content.contains("changed since"));
-    assert_eq!(world.request(&id).await["status"], "pending");
     let pressed = world.feishu.click(&card, "approve", DANA.feishu);
     assert!(
         pressed
