@@ -25,6 +25,10 @@ pub fn roll(config: &Config) -> Roll {
     voters(config)
         .with_on_call(lists.map(|list| (list.name.clone(), list.rota.clone())))
         .with_absences(Absences::new(config.operators.iter().map(away)))
+        .with_codes(config.operators.iter().filter_map(|operator| {
+            let key = operator.code_key.clone()?;
+            Some((OperatorId(operator.id.clone()), key))
+        }))
 }
 
 fn voters(config: &Config) -> Roll {

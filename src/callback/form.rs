@@ -70,13 +70,13 @@ impl Intake {
             Err(()) => {
                 return Answer {
                     stored: false,
-                    ..said(self.words(home, "try_again"), ReplyTone::Warning, true)
+                    ..said(self.phrase_of(home, "try_again"), ReplyTone::Warning, true)
                 };
             }
             Ok(Looked::Repeated) => return said("", ReplyTone::Info, false),
             Ok(Looked::Refused(refusal)) => {
                 let said = reply::refused(refusal, None);
-                (self.words(home, said.key).to_owned(), said.tone, None)
+                (self.phrase_of(home, said.key).to_owned(), said.tone, None)
             }
             Ok(Looked::At(dossier, card)) => {
                 let (text, tone) = self.send(home, ask, &place, &dossier, &card).await;
@@ -243,7 +243,7 @@ impl Intake {
         let row = &dossier.confirmation;
         if row.state.status() != Status::Pending {
             let said = reply::refused(Refusal::AlreadySettled, Some(dossier));
-            return (self.words(home, said.key).to_owned(), said.tone);
+            return (self.phrase_of(home, said.key).to_owned(), said.tone);
         }
         let words = &maker.phrases(home.voice.language).dialog;
         let elsewhere = maker.elsewhere(row, &home.voice);
@@ -269,7 +269,7 @@ impl Intake {
             Ok(()) => (format!("{} {elsewhere}", words.sent(count)), ReplyTone::Info),
             Err(error) => {
                 warn!(%error, channel = %home.name, "a full view could not be queued");
-                (self.words(home, "try_again").to_owned(), ReplyTone::Warning)
+                (self.phrase_of(home, "try_again").to_owned(), ReplyTone::Warning)
             }
         }
     }
@@ -313,7 +313,7 @@ impl Intake {
         }
     }
 
-    fn words(&self, home: &Listed, key: &str) -> &str {
+    fn phrase_of(&self, home: &Listed, key: &str) -> &str {
         self.gatekeeper.maker().phrases(home.voice.language).reply(key)
     }
 
@@ -329,7 +329,7 @@ impl Intake {
 
     /// One of our replies as a dialogue, for somebody who may not know of the request.
     fn telling(&self, home: &Listed, key: &str) -> Prepared {
-        let words = self.words(home, key);
+        let words = self.phrase_of(home, key);
         Prepared {
             dialog: Dialog::Tell(self.gatekeeper.maker().say(words, None, &home.voice)),
             otherwise: words.to_owned(),

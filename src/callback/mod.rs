@@ -15,7 +15,7 @@ use tracing::{debug, info, warn};
 
 use crate::clock::Clock;
 use crate::confirmation::Status;
-use crate::confirmation::decide::{Clicked, Decide, Decided, Surface, Target};
+use crate::confirmation::decide::{Backing, Clicked, Decide, Decided, Surface, Target};
 use crate::delivery::button::token_hash;
 use crate::delivery::notice::QueueNotice;
 use crate::delivery::registry::Listed;
@@ -248,6 +248,7 @@ impl Intake {
             } else {
                 Surface::Card
             },
+            backing: Backing::default(),
             roll,
             insight,
         })
@@ -274,12 +275,7 @@ impl Intake {
                 channel: home.name.clone(),
                 user: user.clone(),
                 chat: click.chat.clone(),
-                text: self
-                    .gatekeeper
-                    .maker()
-                    .phrases(home.voice.language)
-                    .reply(said.key)
-                    .to_owned(),
+                text: self.words(home, said.key, Some(&decided)),
             };
             if let Err(error) = self.gatekeeper.store().run(notice).await {
                 warn!(%error, channel = %home.name, "a private notice could not be queued");
@@ -316,9 +312,25 @@ impl Intake {
         });
         Reply {
             tone,
-            text: Inert::new(maker.phrases(home.voice.language).reply(key)),
+            text: Inert::new(&self.words(home, key, decided)),
             refused,
             card,
+        }
+    }
+
+    /// Our words; behind those that send a person on, where the request can be seen whole.
+    fn words(&self, home: &Listed, key: &str, decided: Option<&Decided>) -> String {
+        let maker = self.gatekeeper.maker();
+        let said = maker.phrases(home.voice.language).reply(key);
+        let row = decided
+            .and_then(|decided| decided.dossier.as_ref())
+            .map(|dossier| &dossier.confirmation);
+        let place = row
+            .filter(|_| reply::leads_to_console(key))
+            .and_then(|row| maker.full_view(row));
+        match place {
+            Some(place) => format!("{said} {place}"),
+            None => said.to_owned(),
         }
     }
 }

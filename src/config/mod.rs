@@ -15,6 +15,7 @@ pub mod address;
 mod after;
 pub mod agent;
 pub mod auth;
+mod authority;
 pub mod channel;
 mod check;
 pub mod child;

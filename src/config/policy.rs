@@ -9,6 +9,7 @@ use crate::gate::edit::EditScope;
 use crate::gate::grant::{GrantArguments, GrantScope, GrantTerms};
 use crate::gate::policy::{Approvers, ConfirmSource, Effect, PartialView, PolicySource, RuleSource};
 
+use super::authority::{decode_break_glass, decode_step_up};
 use super::{
     context::{Complaint, Context},
     node::{MapReader, Reader, describe},
@@ -126,6 +127,8 @@ fn decode_confirm(map: &mut MapReader<'_>, cx: &Context<'_>) -> Option<ConfirmSo
         grants: None,
         edits: None,
         after: super::after::decode(map),
+        step_up: map.optional("step_up").and_then(|asked| decode_step_up(&asked)),
+        break_glass: None,
     };
     (cx.count() == before).then_some(source)
 }
@@ -177,10 +180,14 @@ fn decode_rule(reader: &Reader<'_>) -> Option<RuleSource> {
     let edits = map
         .optional("accepts_edits")
         .and_then(|edits| decode_edits(&edits));
+    let break_glass = map
+        .optional("break_glass")
+        .and_then(|glass| decode_break_glass(&glass));
     let confirm = decode_confirm(&mut map, cx).map(|confirm| ConfirmSource {
         stages,
         grants,
         edits,
+        break_glass,
         ..confirm
     });
     map.finish();

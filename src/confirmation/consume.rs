@@ -13,7 +13,7 @@ use crate::storage::{Touches, Transaction, Workspace};
 
 use super::roll::Roll;
 use super::settle::refresh_cards_within;
-use super::{Basis, Permit, State, Status, edit, grant, stage};
+use super::{Basis, Permit, State, Status, break_glass, edit, grant, stage};
 
 /// How long cards may take to show that a call runs.
 const SHOW_THAT_IT_RUNS: Duration = Duration::from_secs(2);
@@ -180,6 +180,7 @@ fn judge(workspace: &Workspace, request: &Consume) -> Result<Granted, NotGranted
             let votes = edit::standing(workspace.votes(&request.id), &row.progress);
             stage::all_approve(&votes, row, roll)
         }
+        Some(Basis::BreakGlass(broken)) => break_glass::still_stands(row, broken, roll),
         Some(Basis::Grant(id)) => grant::still_stands(workspace, id, row, request.offered.as_ref(), roll),
     };
     if !backed(&request.roll) {

@@ -11,16 +11,17 @@ use crate::delivery::OutboxItem;
 use crate::ids::{ChannelName, ConfirmationId, DeliveryId, OperatorId, Org, OutboxId};
 use crate::storage::{ReplayKey, ReplayRow, Touches, Transaction, Workspace};
 
-use super::count::count;
+use super::break_glass::{self, Glass};
+use super::cast::Allowed;
 use super::edit::{self, EditRefusal, Revised};
 use super::grant::{self, Wish};
 pub use super::insight::Insight;
 pub use super::refusal::Refusal;
 use super::roll::Roll;
 pub use super::spoken::Spoken;
-use super::{Confirmation, Delivery, Dossier, Status, Vote, VoteContent, expire, stage};
+use super::step_up::{self, Waiting};
+use super::{Confirmation, Delivery, Dossier, Status, Vote, proof, stage};
 use crate::gate::decision::says_something;
-use crate::gate::grant::GrantScope;
 
 pub use super::clicked::Clicked;
 
@@ -59,6 +60,11 @@ impl Surface {
         Self::Command,
         Self::FullView,
     ];
+
+    /// Whether it is on a chat platform, where no code is given: whoever holds the account there would hold both.
+    pub const fn is_chat(self) -> bool {
+        matches!(self, Self::Card | Self::Command | Self::FullView)
+    }
 
     /// The word of the store.
     pub const fn as_str(self) -> &'static str {
@@ -132,10 +138,21 @@ pub struct Decide {
     pub seen: Option<u32>,
     /// Through what.
     pub surface: Surface,
+    /// What backs the answer beside the person's word.
+    pub backing: Backing,
     /// Who may decide, as the configuration and the platforms have it now.
     pub roll: Arc<Roll>,
     /// What else was found out about people.
     pub insight: Insight,
+}
+
+/// What backs an answer beside the person's word. The default is nothing.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Backing {
+    /// The one-time code that was given with it, as it was typed.
+    pub code: Option<String>,
+    /// That it goes past everybody else.
+    pub glass: Option<Glass>,
 }
 
 /// What an answer did.
@@ -143,6 +160,8 @@ pub struct Decide {
 pub enum Ruling {
     /// The vote counts; more are needed.
     Counted,
+    /// The approval counts nothing yet: it waits for what completes it.
+    Armed(Waiting),
     /// The vote counts and settled the request.
     Settled,
     /// The same callback came before: this was its answer.
@@ -162,17 +181,6 @@ pub struct Decided {
     pub card: Option<DeliveryId>,
 }
 
-/// What a person may do with their answer.
-struct Allowed<'a> {
-    person: OperatorId,
-    /// In whose place they answer.
-    acting_for: Option<OperatorId>,
-    /// The grant that they ask for.
-    wished: Option<GrantScope>,
-    /// The arguments in place of those that stand.
-    edit: Option<&'a Revised>,
-}
-
 impl Transaction for Decide {
     type Answer = Decided;
     const NAME: &'static str = "decide";
@@ -182,6 +190,11 @@ impl Transaction for Decide {
             Target::Request { id, org } => {
                 touches.orgs.insert(org.clone());
                 touches.confirmations.insert(id.clone());
+                if let Some(glass) = &self.backing.glass {
+                    touches
+                        .tallies
+                        .insert(break_glass::uses(org, glass.rule.as_deref()));
+                }
             }
             Target::Card(clicked) => {
                 touches.orgs.insert(clicked.org.clone());
@@ -193,6 +206,9 @@ impl Transaction for Decide {
                 touches.confirmations.insert(spoken.id.clone());
                 touches.replays.insert(spoken.replay.clone());
             }
+        }
+        if let (Some(_), Ballot::Person(person)) = (&self.backing.code, &self.ballot) {
+            proof::touches(person, touches);
         }
     }
 
@@ -211,7 +227,10 @@ impl Transaction for Decide {
         }
         let (found, ruling) = match self.find(workspace) {
             Ok((id, card)) => {
-                let ruling = self.vote(workspace, &id, card.as_ref());
+                let ruling = match &self.backing.glass {
+                    Some(glass) => self.break_glass(workspace, &id, glass),
+                    None => self.vote(workspace, &id, card.as_ref()),
+                };
                 (Some((id, card)), ruling)
             }
             Err((known, refusal)) => {
@@ -241,6 +260,11 @@ impl Transaction for Decide {
 }
 
 impl Decide {
+    /// The channel through which the person answered.
+    pub(super) fn channel(&self) -> Option<ChannelName> {
+        self.target.of().1.cloned()
+    }
+
     /// The request that was answered, and the card if it was one. Channel, organisation, message and request must match.
     fn find(
         &self,
@@ -261,69 +285,7 @@ impl Decide {
         Ok((id, Some(card)))
     }
 
-    fn vote(&self, workspace: &mut Workspace, id: &ConfirmationId, card: Option<&DeliveryId>) -> Ruling {
-        let Allowed {
-            person,
-            acting_for,
-            wished,
-            edit,
-        } = match self.may_vote(workspace, id, card) {
-            Ok(allowed) => allowed,
-            Err(refusal) => return self.refuse(workspace, id, refusal),
-        };
-        let now = workspace.now();
-        // A vote stands in the stage in which it was cast; an edit has all of them asked again.
-        let cast_in = workspace.confirmation(id).map_or(0, |row| row.progress.stage);
-        if let Some(revised) = edit {
-            edit::adopt(workspace, id, &person, revised);
-        }
-        let Some(row) = workspace.confirmation(id) else {
-            return Ruling::Refused(Refusal::NotFound);
-        };
-        let (org, job, edit) = (row.org.clone(), row.asked.job.clone(), row.call().edit);
-        let terms = row.in_force().into_owned();
-        let cast_in = stage::at(&terms, cast_in);
-        let channel = self.target.of().1.cloned();
-        let mut draft = Draft::new(&org, "vote.cast", Actor::Operator(person.0.clone()))
-            .about(id)
-            .with("decision", self.decision.as_str())
-            .with("surface", self.surface.as_str())
-            .with_private("reason", self.reason.clone());
-        if let Some(scope) = wished {
-            draft = draft.with("grant", scope.to_string());
-        }
-        if let Some(name) = cast_in.name {
-            draft = draft.with("stage", name);
-        }
-        if let Some(absent) = &acting_for {
-            draft = draft.with("acting_for", absent.as_str());
-        }
-        if edit > 0 {
-            draft = draft.with("edit", edit);
-        }
-        draft.job.clone_from(&job);
-        draft.channel = channel.as_ref().map(|channel| channel.0.clone());
-        let vote = Vote {
-            person: person.clone(),
-            decision: self.decision,
-            channel,
-            surface: self.surface.as_str().to_owned(),
-            reason: self.reason.as_ref().map(|reason| reason.value.clone()),
-            at: now,
-            content: VoteContent {
-                stage: cast_in.at,
-                grant: wished,
-                acting_for,
-                edit,
-                account: self.insight.account.clone(),
-            },
-        };
-        workspace.audit(draft);
-        workspace.insert_vote(id, vote);
-        count(workspace, id, self, person)
-    }
-
-    fn may_vote(
+    pub(super) fn may_vote(
         &self,
         workspace: &Workspace,
         id: &ConfirmationId,
@@ -364,8 +326,18 @@ impl Decide {
         let edit = edit::of_answer(self, row);
         let call = row.call();
         let answered =
-            |vote: &Vote| self.roll.is_same(&vote.person, person) && vote.content.edit == call.edit;
-        if edit.is_none() && workspace.votes(id).iter().any(answered) {
+            |vote: &&Vote| self.roll.is_same(&vote.person, person) && vote.content.edit == call.edit;
+        let before = workspace
+            .votes(id)
+            .iter()
+            .find(answered)
+            .filter(|_| edit.is_none());
+        // Who has approved may still confirm what somebody else approves.
+        let confirms = |vote: &Vote| {
+            [vote.decision, self.decision] == [Decision::Approve; 2]
+                && step_up::somebody_waits(row, person, now)
+        };
+        if before.is_some_and(|vote| !confirms(vote)) {
             return Err(Refusal::AlreadyVoted);
         }
         let stage = stage::current(&terms, &row.progress);
@@ -378,7 +350,9 @@ impl Decide {
         if !seats(&self.roll) && perhaps(&seats) {
             return Err(Refusal::LookUpFailed);
         }
-        let acting_for = self.seat(row, &votes, &stage, (person, now))?;
+        let other = |vote: &&Vote| !self.roll.is_same(&vote.person, person);
+        let others: Vec<&Vote> = votes.iter().filter(other).collect();
+        let acting_for = self.seat(row, &others, &stage, (person, now))?;
         if self.decision == Decision::Approve
             && self.surface != Surface::FullView
             && card
@@ -414,7 +388,12 @@ impl Decide {
             return Err(Refusal::EditUnseen);
         }
         let said = |reason: &Opening| says_something(&reason.value);
-        if row.terms.decision.require_reason.of(self.decision) && !self.reason.as_ref().is_some_and(said) {
+        // Where an approval takes more than one act, the reason may have come with another of them.
+        let in_one_act = self.decision == Decision::Reject || row.terms.decision.step_up.is_none();
+        if in_one_act
+            && row.terms.decision.require_reason.of(self.decision)
+            && !self.reason.as_ref().is_some_and(said)
+        {
             return Err(Refusal::ReasonRequired);
         }
         let wished = match &self.grant {
@@ -432,6 +411,7 @@ impl Decide {
             acting_for,
             wished,
             edit: edit.and_then(Result::ok),
+            voted: before.is_some(),
         })
     }
 
@@ -440,7 +420,7 @@ impl Decide {
     fn seat(
         &self,
         row: &Confirmation,
-        votes: &[Vote],
+        others: &[&Vote],
         stage: &stage::Current<'_>,
         (person, now): (&OperatorId, UtcMillis),
     ) -> Result<Option<OperatorId>, Refusal> {
@@ -460,14 +440,14 @@ impl Decide {
         let free = |seat: &Option<OperatorId>| {
             let seat = seat.as_ref().unwrap_or(person);
             let takes =
-                |vote: &Vote| vote.decision == Decision::Approve && self.roll.is_same(vote.seat(), seat);
-            !votes.iter().any(takes)
+                |vote: &&Vote| vote.decision == Decision::Approve && self.roll.is_same(vote.seat(), seat);
+            !others.iter().any(takes)
         };
         clear.into_iter().find(free).ok_or(Refusal::AlreadyRepresented)
     }
 
     /// Who stands behind the call, and may not approve it; the person is none of them.
-    fn behind(&self, row: &Confirmation, person: &OperatorId) -> Result<Vec<OperatorId>, Refusal> {
+    pub(super) fn behind(&self, row: &Confirmation, person: &OperatorId) -> Result<Vec<OperatorId>, Refusal> {
         if row.terms.self_approval {
             return Ok(Vec::new());
         }
@@ -493,19 +473,7 @@ impl Decide {
         standing.any(|message| message.at == clicked.at && message.minimal)
     }
 
-    fn refuse(&self, workspace: &mut Workspace, id: &ConfirmationId, refusal: Refusal) -> Ruling {
-        if refusal == Refusal::Expired {
-            expire::expire(workspace, id);
-        }
-        // Where a form for the words opens, asking for them is no refusal.
-        let asks_back = matches!(&self.target, Target::Card(clicked) if clicked.asks_back);
-        if !(asks_back && refusal == Refusal::ReasonRequired) {
-            self.audit_refusal(workspace, Some(id), refusal.as_str());
-        }
-        Ruling::Refused(refusal)
-    }
-
-    fn audit_refusal(&self, workspace: &mut Workspace, id: Option<&ConfirmationId>, reason: &str) {
+    pub(super) fn audit_refusal(&self, workspace: &mut Workspace, id: Option<&ConfirmationId>, reason: &str) {
         let actor = match &self.ballot {
             Ballot::Person(person) => Actor::Operator(person.0.clone()),
             Ballot::Stranger(user) | Ballot::Foreigner(user) | Ballot::Kept(user, _) => {
@@ -535,6 +503,8 @@ impl Decide {
         let lives = dossier.map_or(now, |dossier| dossier.confirmation.expires_at.max(now));
         let answer = match ruling {
             Ruling::Counted => "counted",
+            Ruling::Armed(Waiting::Code) => "armed_code",
+            Ruling::Armed(Waiting::SecondPerson) => "armed_second_person",
             Ruling::Settled => "settled",
             Ruling::Replayed(_) => return,
             Ruling::Refused(refusal) => refusal.as_str(),

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use gatepost_channel::{AppKey, Decision, MessageRef};
 
 use super::create::{Create, Created, shown_args};
-use super::decide::{Ballot, Clicked, Decide, Decided, Insight, Surface, Target};
+use super::decide::{Backing, Ballot, Clicked, Decide, Decided, Insight, Surface, Target};
 use super::roll::{Roll, Voter};
 use super::{Asked, Delivery, DeliveryState, Dossier, Standing};
 use crate::delivery::button::{ServerKey, token_hash};
@@ -205,6 +205,7 @@ impl World {
             edit: None,
             seen: None,
             surface: Surface::Card,
+            backing: Backing::default(),
             roll: Arc::clone(&self.roll),
             insight: Insight::default(),
         }

@@ -10,6 +10,9 @@ use gatepost_channel::{Decision, MessageRef, UtcMillis};
 use serde::{Deserialize, Serialize};
 
 use self::edit::Edit;
+use break_glass::Broken;
+use step_up::{Arm, Second};
+
 use self::roll::Roll;
 use crate::gate::grant::GrantScope;
 use crate::gate::{Digest, Terms, ToolName};
@@ -17,7 +20,11 @@ use crate::ids::{
     ChannelName, ConfirmationId, DeliveryId, GrantId, JobId, OperatorId, Org, PermitId, TokenName,
 };
 
+pub mod break_glass;
+#[cfg(test)]
+mod break_glass_tests;
 pub mod cancel;
+mod cast;
 pub mod clicked;
 pub mod consume;
 #[cfg(test)]
@@ -43,6 +50,7 @@ pub mod look;
 #[cfg(test)]
 mod look_tests;
 pub mod outcome;
+mod proof;
 pub mod refusal;
 pub mod roll;
 pub mod settle;
@@ -50,6 +58,9 @@ pub mod spoken;
 pub mod stage;
 #[cfg(test)]
 mod stead_tests;
+pub mod step_up;
+#[cfg(test)]
+mod step_up_tests;
 pub mod sweeper;
 
 /// The call as it was asked, and who asked. Never changes.
@@ -324,6 +335,9 @@ pub struct Progress {
     /// Whether the permit's time passed before anybody used it, and the cards were told.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     pub lapsed: bool,
+    /// Approvals that count nothing yet.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub armed: Vec<Arm>,
 }
 
 /// What decides a request instead of votes on it.
@@ -332,6 +346,8 @@ pub struct Progress {
 pub enum Basis {
     /// A grant that was given before.
     Grant(GrantId),
+    /// One person, past everybody else.
+    BreakGlass(Box<Broken>),
 }
 
 impl Basis {
@@ -339,6 +355,15 @@ impl Basis {
     pub const fn grant(&self) -> Option<&GrantId> {
         match self {
             Self::Grant(id) => Some(id),
+            Self::BreakGlass(_) => None,
+        }
+    }
+
+    /// Who broke the glass, if somebody did.
+    pub fn broken(&self) -> Option<&Broken> {
+        match self {
+            Self::Grant(_) => None,
+            Self::BreakGlass(broken) => Some(broken),
         }
     }
 }
@@ -364,6 +389,12 @@ pub struct VoteContent {
     /// The edit of the arguments on which it was cast; 0 is what was proposed.
     #[serde(skip_serializing_if = "is_zero")]
     pub edit: u32,
+    /// Whether the person gave a one-time code for it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub code: bool,
+    /// Who confirmed it, where it took a second person.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub second: Option<Second>,
     /// The account through which it came, which is asked about again when the permit is consumed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub account: Option<Account>,

@@ -31,8 +31,10 @@ pub fn settle(workspace: &mut Workspace, id: &ConfirmationId, state: State, acto
     };
     let now = workspace.now();
     let mut draft = Draft::new(&org, kind, actor).about(id);
-    if let Some(Basis::Grant(grant)) = &row.progress.basis {
-        draft = draft.with("grant", grant.as_str());
+    match &row.progress.basis {
+        Some(Basis::Grant(grant)) => draft = draft.with("grant", grant.as_str()),
+        Some(Basis::BreakGlass(broken)) => draft = draft.with("break_glass", broken.person.as_str()),
+        None => {}
     }
     if status_is_of_the_call(&state) && row.call().edit > 0 {
         draft = draft.with("edit", row.call().edit);
@@ -44,6 +46,7 @@ pub fn settle(workspace: &mut Workspace, id: &ConfirmationId, state: State, acto
         .is_some_and(|job| wake::request_settled(workspace, job, id));
     workspace.change_confirmation(id, |row| {
         row.state = state;
+        row.progress.armed.clear();
         row.revision += 1;
         row.edition += 1;
         if woken {

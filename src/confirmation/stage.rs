@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use gatepost_channel::{Decision, UtcMillis};
 
 use super::roll::{Right, Roll};
-use super::{Confirmation, Progress, Vote};
+use super::{Confirmation, Progress, Vote, step_up};
 use crate::gate::Terms;
 use crate::gate::policy::Approvers;
 use crate::ids::{OperatorId, Org};
@@ -174,6 +174,7 @@ pub fn standing(
         vote.decision == decision
             && vote.content.stage == stage.at
             && stage.entitles(roll, who, &row.org, vote.at, barred)
+            && (decision == Decision::Reject || step_up::is_met(vote, stage, row, roll))
     };
     let counted = votes.iter().filter(counts);
     let persons: BTreeSet<_> = match decision {

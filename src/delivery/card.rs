@@ -5,7 +5,7 @@ use std::sync::Arc;
 use gatepost_channel::{Actions, Asks, Body, Card, Decision, Fact, Inert, Tone, UtcMillis};
 
 use super::arguments;
-use super::authority::voice;
+use super::authority::{self, voice};
 use super::button::ServerKey;
 use super::escalate;
 use super::mention::Mentions;
@@ -166,7 +166,9 @@ impl CardMaker {
         let phrases = self.phrases.of(voice.language);
         let row = &dossier.confirmation;
         let status = row.state.status();
-        let title = phrases.title(status).to_owned();
+        let title = authority::title(row, phrases)
+            .unwrap_or_else(|| phrases.title(status))
+            .to_owned();
         Card {
             request_id: row.id.to_string(),
             tone: match status {
@@ -242,6 +244,7 @@ impl CardMaker {
             .filter(|_| pending)
             .map(|at| zone.show(at));
         facts.add(&words.escalated, escalated.as_deref());
+        facts.0.extend(authority::facts(row, &self.roll, phrases, zone));
         match row.state.status() {
             Status::Pending => {
                 facts.add(&words.expires, Some(&zone.show(row.expires_at)));
@@ -260,6 +263,7 @@ impl CardMaker {
             Status::Approved => {
                 let by = match &row.progress.basis {
                     Some(Basis::Grant(id)) => words.by_grant.replace("{grant}", id.as_str()),
+                    Some(Basis::BreakGlass(broken)) => self.roll.name(&broken.person).to_owned(),
                     None => names.join(", "),
                 };
                 facts.add(&words.decided_by, Some(&by));

@@ -204,7 +204,7 @@ struct LayoutWords {
 }
 
 /// The replies that every language must have.
-pub const REPLIES: [&str; 41] = [
+pub const REPLIES: [&str; 50] = [
     "settled_approve",
     "settled_reject",
     "counted_approve",
@@ -238,6 +238,15 @@ pub const REPLIES: [&str; 41] = [
     "edit_not_carried",
     "edit_refused",
     "edit_unseen",
+    "armed_code",
+    "armed_second_person",
+    "code_required",
+    "code_not_set_up",
+    "wrong_code",
+    "too_many_codes",
+    "already_armed",
+    "break_glass_not_offered",
+    "break_glass_used_up",
     "already_voted",
     "already_approved",
     "already_rejected",

@@ -5,6 +5,7 @@
 use gatepost_channel::Decision;
 use serde::{Deserialize, Serialize};
 
+use super::authority::{BreakGlass, StepUp};
 use super::edit::EditTerms;
 use super::grant::GrantTerms;
 use super::policy::Approvers;
@@ -29,6 +30,12 @@ pub struct DecisionTerms {
     /// What people may change of the arguments when they approve.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub edits: Option<EditTerms>,
+    /// What an approval takes beside the press.
+    #[serde(skip_serializing_if = "StepUp::is_none")]
+    pub step_up: StepUp,
+    /// Who may approve alone in need.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub break_glass: Option<BreakGlass>,
 }
 
 /// Which answers need a reason in words.
@@ -171,6 +178,12 @@ impl DecisionTerms {
             .and_then(|(ours, theirs)| ours.and(theirs));
         let edits = self.edits.as_ref().zip(other.edits.as_ref());
         terms.edits = edits.and_then(|(ours, theirs)| ours.and(theirs));
+        terms.step_up = self.step_up.and(other.step_up);
+        terms.break_glass = self
+            .break_glass
+            .as_ref()
+            .zip(other.break_glass.as_ref())
+            .map(|(ours, theirs)| ours.and(theirs));
         if !other.stages.is_empty() && other.stages != self.stages {
             if terms.stages.is_empty() {
                 terms.stages.push(own);

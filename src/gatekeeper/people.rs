@@ -73,6 +73,17 @@ impl People {
         })
     }
 
+    /// By what id this person is known on a channel: by the channel's name first, then by its kind; of several the first in order.
+    pub fn known_as(&self, org: &Org, channel: &str, kind: &str, person: &OperatorId) -> Option<&str> {
+        [channel, kind].into_iter().find_map(|scope| {
+            self.by_identity
+                .iter()
+                .filter(|((of, identity), known)| of == org && identity.scope == scope && *known == person)
+                .map(|((_, identity), _)| identity.id.as_str())
+                .min()
+        })
+    }
+
     /// Why a click is nobody's, for the log: of which forms its ids are, of which forms the people of the organisation are known
     /// on the channel, and which of these the click does not carry. Forms only, no ids.
     pub fn why_nobody(&self, org: &Org, channel: &str, kind: &str, ids: &[String]) -> String {

@@ -115,8 +115,17 @@ fn names_stand(view: &View<'_>, path: &str, confirm: &ConfirmSource) -> bool {
         .approvers
         .iter()
         .map(|approvers| (path.to_owned(), approvers));
-    for (path, approvers) in own.chain(stages) {
+    let glass = confirm.break_glass.iter().flat_map(|glass| &glass.lists);
+    let glass: Vec<_> = glass
+        .map(|approvers| (format!("{path}.break_glass"), approvers))
+        .collect();
+    for (path, approvers) in own.chain(stages).chain(glass.clone()) {
         duty::lists_stand(view, &path, approvers);
+    }
+    if view.operators_whole {
+        for (path, approvers) in glass {
+            approvers_stand(view, &path, approvers);
+        }
     }
     if let Some(approvers) = &confirm.approvers
         && view.operators_whole
@@ -292,6 +301,8 @@ fn quorum_is_met(view: &View<'_>, asking: &Asking<'_>) {
                 break;
             }
         }
+        step_up_is_possible(view, asking, org, quorum, (&persons, open));
+        glass_can_be_broken(view, asking, org);
         if !open && quorum <= enough {
             stages_are_filled(view, asking, org, (approvers, &moments));
             at_times_too_few(view, asking, org, quorum, (approvers, &moments));
@@ -327,6 +338,77 @@ fn quorum_is_met(view: &View<'_>, asking: &Asking<'_>) {
         );
         view.warn(&format!("{}.channels", asking.path), message);
     }
+}
+
+/// Who is asked has a code where the rule wants one, and there is a second person where it wants that.
+fn step_up_is_possible(
+    view: &View<'_>,
+    asking: &Asking<'_>,
+    org: &str,
+    quorum: u32,
+    (persons, open): (&[&Operator], bool),
+) {
+    let step = asking.own.step_up.or(asking.fallback.step_up).unwrap_or_default();
+    let key = format!("{}.step_up", asking.path);
+    let many = |persons: usize| u32::try_from(persons).unwrap_or(u32::MAX);
+    let needed = if step.second_person { quorum.max(2) } else { quorum };
+    if !open && step.second_person && quorum <= many(persons.len()) && many(persons.len()) < needed {
+        let message = format!(
+            "a second person confirms each approval, but in the organisation `{org}` only {} could",
+            persons.len()
+        );
+        view.complain(
+            &key,
+            Complaint::new(ProblemKind::BadValue, message)
+                .remedy("name another approver, or leave `second_person` out"),
+        );
+    }
+    if !step.code {
+        return;
+    }
+    let without: Vec<&str> = persons
+        .iter()
+        .filter(|person| person.code_key.is_none())
+        .map(|person| person.id.as_str())
+        .collect();
+    let names = shown(&without.join(", "));
+    if !open && many(persons.len() - without.len()) < needed && needed <= many(persons.len()) {
+        let message = format!(
+            "asks for one-time codes, and in the organisation `{org}` too few have `totp` set up for the {needed} needed; without are {names}"
+        );
+        view.complain(
+            &key,
+            Complaint::new(ProblemKind::NobodyDecides, message)
+                .remedy("add `totp` to their entries under `operators`"),
+        );
+    } else if !without.is_empty() {
+        view.warn(
+            &key,
+            format!("asks for one-time codes, which these have not set up under `operators[].totp`: {names}"),
+        );
+    }
+}
+
+/// Somebody may break the glass where the rule offers it.
+fn glass_can_be_broken(view: &View<'_>, asking: &Asking<'_>, org: &str) {
+    let Some(glass) = &asking.own.break_glass else {
+        return;
+    };
+    let may = |operator: &&Operator| glass.lists.iter().all(|list| is_named(view, operator, list));
+    if view
+        .operators()
+        .filter(|operator| operator.is_of(org))
+        .any(|operator| may(&operator))
+    {
+        return;
+    }
+    let message = format!("nobody of the organisation `{org}` could break the glass");
+    view.complain(
+        &format!("{}.break_glass.approvers", asking.path),
+        Complaint::new(ProblemKind::NobodyDecides, message).remedy(format!(
+            "name approvers among the operators of `{org}`, or leave `break_glass` out"
+        )),
+    );
 }
 
 /// Whether a group of the organisation gives a role that is asked, here or in a stage: then nobody can count beforehand.

@@ -8,6 +8,7 @@ use gatepost_channel::Risk;
 use serde::{Deserialize, Serialize};
 
 use crate::gate::after::AfterSource;
+use crate::gate::authority::{BreakGlass, StepUp};
 use crate::gate::decision::{RequireReason, Stage, everybody, persons_needed};
 use crate::gate::edit::EditScope;
 use crate::gate::grant::GrantTerms;
@@ -111,6 +112,10 @@ pub struct ConfirmSource {
     pub edits: Option<EditScope>,
     /// What happens after the cards were posted.
     pub after: AfterSource,
+    /// What an approval takes beside the press.
+    pub step_up: Option<StepUp>,
+    /// Who may approve alone in need. A rule's own; never from `policy.confirm`.
+    pub break_glass: Option<BreakGlass>,
 }
 
 impl ConfirmSource {

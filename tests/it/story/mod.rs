@@ -23,6 +23,7 @@ macro_rules! on_every_store {
 
 mod after;
 mod approve;
+mod authority;
 mod body;
 mod bug_input;
 mod caller;

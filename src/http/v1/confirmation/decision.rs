@@ -37,6 +37,31 @@ pub(super) struct DecisionView {
     permit_lapsed: Option<bool>,
     /// What an Approve may change of the arguments: `true` for all of them, or the places; `false` where nothing may be changed.
     edits_accepted: EditsView,
+    /// What an approval takes beside the press: `code`, `second_person` or `both`.
+    step_up: Option<&'static str>,
+    /// Approvals that count nothing yet. One whose time has passed waits for nothing any more.
+    armed: Vec<ArmView>,
+    /// Whether somebody may approve alone in need.
+    break_glass_offered: bool,
+    /// Who approved it alone.
+    break_glass: Option<BrokenView>,
+}
+
+#[derive(Debug, Serialize)]
+struct ArmView {
+    operator: String,
+    acting_for: Option<String>,
+    waits_for: &'static str,
+    until: String,
+}
+
+#[derive(Debug, Serialize)]
+struct BrokenView {
+    operator: String,
+    at: String,
+    surface: String,
+    reason: String,
+    passed_over: Vec<String>,
 }
 
 /// What may be changed.
@@ -94,7 +119,10 @@ pub(super) fn view(dossier: &Dossier) -> DecisionView {
         edit: _,
         escalated,
         lapsed,
+        armed,
     } = &row.progress;
+    let step = row.terms.decision.step_up;
+    let pending = row.state.status() == Status::Pending;
     let stages: Vec<_> = stage::each(&row.terms)
         .filter_map(|stage| {
             Some(StageView {
@@ -124,6 +152,29 @@ pub(super) fn view(dossier: &Dossier) -> DecisionView {
         edits_accepted: edits_accepted(row),
         escalation: escalation(row, *escalated),
         permit_lapsed: lapsed.then_some(true),
+        step_up: match (step.code, step.second_person) {
+            (false, false) => None,
+            (true, false) => Some("code"),
+            (false, true) => Some("second_person"),
+            (true, true) => Some("both"),
+        },
+        armed: armed
+            .iter()
+            .map(|arm| ArmView {
+                operator: arm.person.0.clone(),
+                acting_for: arm.acting_for.as_ref().map(|absent| absent.0.clone()),
+                waits_for: arm.waits_for(step).as_str(),
+                until: rfc3339(arm.until),
+            })
+            .collect(),
+        break_glass_offered: pending && row.terms.decision.break_glass.is_some(),
+        break_glass: basis.as_ref().and_then(Basis::broken).map(|broken| BrokenView {
+            operator: broken.person.0.clone(),
+            at: rfc3339(broken.at),
+            surface: broken.surface.clone(),
+            reason: broken.reason.clone(),
+            passed_over: broken.passed_over.iter().map(|person| person.0.clone()).collect(),
+        }),
     }
 }
 

@@ -84,6 +84,10 @@ struct VoteView {
     operator: String,
     /// Who was away, where it was cast in somebody's place.
     acting_for: Option<String>,
+    /// Whether a one-time code came with it.
+    code: bool,
+    /// Who confirmed it, where it took a second person.
+    confirmed_by: Option<String>,
     channel: Option<String>,
     surface: String,
     decision: Decision,
@@ -205,6 +209,8 @@ fn vote(vote: Vote) -> VoteView {
                 stage,
                 grant,
                 acting_for,
+                code,
+                second,
                 edit,
                 account: _,
             },
@@ -212,6 +218,8 @@ fn vote(vote: Vote) -> VoteView {
     VoteView {
         operator: person.0,
         acting_for: acting_for.map(|absent| absent.0),
+        code,
+        confirmed_by: second.map(|second| second.person.0),
         channel: channel.map(|channel| channel.0),
         surface,
         decision,
