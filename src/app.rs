@@ -124,17 +124,15 @@ impl Server {
         } = outside;
         let config = &loaded.config;
         let listeners = listen(config).await?;
-        let addresses: Vec<_> = listeners
-            .iter()
-            .filter_map(|listener| listener.local_addr().ok())
-            .collect();
+        let bound = listeners.iter();
+        let addresses: Vec<_> = bound.filter_map(|listener| listener.local_addr().ok()).collect();
         let key = server_key(&config.server.key, &*ids)?;
         let http_client = http_client()?;
         let registry = channels::build(&config.channels, &http_client, &clock)?;
         let roll = Arc::new(people::roll(config));
-        let words = Arc::new(Phrasebook::load()?);
-        let maker = CardMaker::new(words, key, Arc::clone(&roll), public_url(config))
-            .mentioning(people::mentions(config));
+        let phrases = Arc::new(Phrasebook::load()?);
+        let maker = CardMaker::new(phrases, key, Arc::clone(&roll), public_url(config));
+        let maker = maker.mentioning(people::mentions(config));
 
         let (tasks, journal_tasks, store_tasks) = (Tasks::new(), Tasks::new(), Tasks::new());
         let mut settings = Settings::new(config.storage.url.expose(), Arc::clone(&clock));

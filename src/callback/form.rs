@@ -280,7 +280,7 @@ impl Intake {
             let token = ask.button.map(|button| token_hash(&button.token));
             let of = token.as_ref().map_or(About::Nothing, About::Button);
             let attended = self.gatekeeper.attend(home, &ask.user, of).await?;
-            let look = self.looking(home, ask, attended);
+            let look = Self::looking(home, ask, attended);
             self.gatekeeper.store().run(look).await
         };
         if let Ok(Ok(looked)) = timeout(DECIDE_WITHIN, looked).await {
@@ -292,7 +292,7 @@ impl Intake {
         Err(())
     }
 
-    fn looking(&self, home: &Listed, ask: &Ask, attended: Attended) -> Look {
+    fn looking(home: &Listed, ask: &Ask, attended: Attended) -> Look {
         Look {
             clicked: Clicked {
                 channel: home.name.clone(),

@@ -22,6 +22,7 @@ pub use super::spoken::Spoken;
 use super::step_up::{self, Waiting};
 use super::{Confirmation, Delivery, Dossier, Status, Vote, proof, stage};
 use crate::gate::decision::says_something;
+use crate::gate::grant::GrantScope;
 
 pub use super::clicked::Clicked;
 
@@ -285,6 +286,38 @@ impl Decide {
         Ok((id, Some(card)))
     }
 
+    /// Which edit the person saw, where that must be the one that stands. A card says by its revision what the person saw;
+    /// arguments of one's own need not be about what stands.
+    fn saw(&self) -> Option<u32> {
+        match self.target {
+            Target::Card(_) => None,
+            _ if self.decision == Decision::Reject => None,
+            _ => self.seen.or(self.edit.is_none().then_some(0)),
+        }
+    }
+
+    /// Whether the answer says what the rule asks for, and the grant that it asks for.
+    fn content(&self, row: &Confirmation) -> Result<Option<GrantScope>, Refusal> {
+        let said = |reason: &Opening| says_something(&reason.value);
+        // Where an approval takes more than one act, the reason may have come with another of them.
+        let in_one_act = self.decision == Decision::Reject || row.terms.decision.step_up.is_none();
+        if in_one_act
+            && row.terms.decision.require_reason.of(self.decision)
+            && !self.reason.as_ref().is_some_and(said)
+        {
+            return Err(Refusal::ReasonRequired);
+        }
+        match &self.grant {
+            None => Ok(None),
+            Some(wish) if self.decision == Decision::Approve && self.edit.is_none() => {
+                grant::offered(row, wish)
+                    .map(Some)
+                    .ok_or(Refusal::GrantNotOffered)
+            }
+            Some(_) => Err(Refusal::GrantNotOffered),
+        }
+    }
+
     pub(super) fn may_vote(
         &self,
         workspace: &Workspace,
@@ -378,31 +411,10 @@ impl Decide {
         if lacks(&self.roll) && perhaps(&|roll| !lacks(roll)) {
             return Err(Refusal::LookUpFailed);
         }
-        // A card says by its revision what the person saw. Arguments of one's own need not be about what stands.
-        let saw = match self.target {
-            Target::Card(_) => None,
-            _ if self.decision == Decision::Reject => None,
-            _ => self.seen.or(self.edit.is_none().then_some(0)),
-        };
-        if saw.is_some_and(|saw| saw != call.edit) {
+        if self.saw().is_some_and(|saw| saw != call.edit) {
             return Err(Refusal::EditUnseen);
         }
-        let said = |reason: &Opening| says_something(&reason.value);
-        // Where an approval takes more than one act, the reason may have come with another of them.
-        let in_one_act = self.decision == Decision::Reject || row.terms.decision.step_up.is_none();
-        if in_one_act
-            && row.terms.decision.require_reason.of(self.decision)
-            && !self.reason.as_ref().is_some_and(said)
-        {
-            return Err(Refusal::ReasonRequired);
-        }
-        let wished = match &self.grant {
-            None => None,
-            Some(wish) if self.decision == Decision::Approve && self.edit.is_none() => {
-                Some(grant::offered(row, wish).ok_or(Refusal::GrantNotOffered)?)
-            }
-            Some(_) => return Err(Refusal::GrantNotOffered),
-        };
+        let wished = self.content(row)?;
         if let Some(Err(why)) = edit {
             return Err(Refusal::Edit(why));
         }

@@ -248,13 +248,8 @@ impl CardMaker {
         match row.state.status() {
             Status::Pending => {
                 facts.add(&words.expires, Some(&zone.show(row.expires_at)));
-                let needed = match row.terms.decision.require_reason {
-                    RequireReason::Never => None,
-                    RequireReason::Reject => Some(words.reason_to_reject.as_str()),
-                    RequireReason::Approve => Some(words.reason_to_approve.as_str()),
-                    RequireReason::Both => Some(words.reason_to_answer.as_str()),
-                };
-                facts.add(&words.reason_needed, needed);
+                let needed = row.terms.decision.require_reason;
+                facts.add(&words.reason_needed, reason_needed(needed, phrases));
                 facts.add(
                     &words.edits,
                     row.takes_edits().then_some(words.edits_where.as_str()),
@@ -298,6 +293,17 @@ impl CardMaker {
             Some(ShortCode::of(self.key.as_bytes(), &row.call().digest).as_str()),
         );
         facts.0
+    }
+}
+
+/// Which answer needs a reason.
+fn reason_needed(needed: RequireReason, phrases: &Phrases) -> Option<&str> {
+    let words = &phrases.facts;
+    match needed {
+        RequireReason::Never => None,
+        RequireReason::Reject => Some(&words.reason_to_reject),
+        RequireReason::Approve => Some(&words.reason_to_approve),
+        RequireReason::Both => Some(&words.reason_to_answer),
     }
 }
 

@@ -137,7 +137,7 @@ impl Transaction for Record {
                 finish(workspace, item, next, current);
             }
             (Errand::Notice { .. } | Errand::Whisper { .. } | Errand::Escalate { .. }, _) => {
-                workspace.remove_outbox(&item.id)
+                workspace.remove_outbox(&item.id);
             }
             (Errand::View { .. }, sent) => super::view::record(workspace, item, sent),
             (Errand::Line { delivery, .. }, sent) => {
@@ -350,10 +350,10 @@ fn card(workspace: &mut Workspace, about: About<'_>, posts: u32, sent: &Sent) ->
         }
         Sent::PostFailed(failure) if failure.is_temporary() => {
             workspace.change_delivery(delivery, |card| {
-                card.state = if !card.stands() {
-                    DeliveryState::Queued
-                } else {
+                card.state = if card.stands() {
                     DeliveryState::Posted
+                } else {
+                    DeliveryState::Queued
                 };
                 card.error = Some(failure.to_string());
             });

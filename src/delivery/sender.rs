@@ -324,9 +324,7 @@ impl Sender {
                 let (dossier, card) = card_of(delivery)?;
                 let edition = dossier.confirmation.edition;
                 let looks = self.maker.card(dossier, card, &listed.voice, self.clock.now());
-                if !card.stands() {
-                    self.post(listed, &looks, &key(card), edition).await
-                } else {
+                if card.stands() {
                     let sent = self.edit(listed, dossier, card, &looks).await;
                     if let Sent::Edited { failed, .. } = &sent {
                         for (_, failure) in failed {
@@ -334,6 +332,8 @@ impl Sender {
                         }
                     }
                     sent
+                } else {
+                    self.post(listed, &looks, &key(card), edition).await
                 }
             }
         })

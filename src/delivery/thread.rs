@@ -187,7 +187,11 @@ fn may_answer(maker: &CardMaker, dossier: &Dossier, now: UtcMillis) -> Vec<Opera
     let stage = stage::current(&terms, &row.progress);
     let barred = row.barred();
     let votes = dossier.standing_votes();
-    let voted = |person: &OperatorId| votes.iter().any(|vote| vote.person == *person);
+    let answered = |person: &OperatorId| {
+        votes
+            .iter()
+            .any(|vote| maker.roll().is_same(&vote.person, person))
+    };
     let seated = |person: &OperatorId| {
         let seats = stage.seats(maker.roll(), person, &row.org, now, barred);
         !seats.is_empty()
@@ -196,7 +200,7 @@ fn may_answer(maker: &CardMaker, dossier: &Dossier, now: UtcMillis) -> Vec<Opera
         .roll()
         .deciders(&row.org, &terms, now)
         .map(|voter| &voter.id)
-        .filter(|id| seated(id) && !voted(id) && !barred.contains(id))
+        .filter(|id| seated(id) && !answered(id) && !barred.contains(id))
         .cloned()
         .collect()
 }
