@@ -20,6 +20,7 @@ use super::press::{CHAT, SECRET, USER, press};
 use crate::app::{Outside, Server};
 use crate::config::{Config, Loaded};
 use crate::confirmation::Dossier;
+use crate::delivery::plan::Planned;
 use crate::delivery::record::{Record, Sent};
 use crate::delivery::{Errand, OutboxItem};
 use crate::gate::json::ReadLimits;
@@ -226,7 +227,7 @@ pub async fn park(gatekeeper: &Gatekeeper, first: usize, count: usize) -> Result
                 edition: dossier.confirmation.edition,
                 alone: true,
             },
-            spares: Vec::new(),
+            spares: Planned::default(),
         };
         gatekeeper
             .store()

@@ -3,11 +3,12 @@
 
 use gatepost_channel::UtcMillis;
 
+use super::plan::Planned;
 use super::thread::{self, Line};
 use super::{Errand, OutboxItem};
 use crate::audit::{Actor, Draft};
 use crate::confirmation::settle::refresh_cards;
-use crate::confirmation::{Confirmation, Delivery, Status};
+use crate::confirmation::{Confirmation, Status};
 use crate::gate::after::Escalation;
 use crate::ids::{ChannelName, ConfirmationId, OutboxId};
 use crate::storage::{Touches, Transaction, Workspace};
@@ -81,7 +82,7 @@ pub struct Escalate {
     /// The row as it was claimed.
     pub item: OutboxItem,
     /// Cards for the channels that the step brings in.
-    pub cards: Vec<Delivery>,
+    pub planned: Planned,
 }
 
 impl Transaction for Escalate {
@@ -112,7 +113,7 @@ impl Transaction for Escalate {
             queue_or_drop(workspace, request, &self.item);
             return false;
         };
-        take(workspace, request, *at, &step, &self.cards);
+        take(workspace, request, *at, &step, &self.planned);
         true
     }
 }
@@ -129,7 +130,7 @@ fn queue_or_drop(workspace: &mut Workspace, request: &ConfirmationId, item: &Out
     }
 }
 
-fn take(workspace: &mut Workspace, request: &ConfirmationId, at: u32, step: &Escalation, cards: &[Delivery]) {
+fn take(workspace: &mut Workspace, request: &ConfirmationId, at: u32, step: &Escalation, planned: &Planned) {
     let Some((org, job)) = workspace
         .confirmation(request)
         .map(|row| (row.org.clone(), row.asked.job.clone()))
@@ -149,12 +150,15 @@ fn take(workspace: &mut Workspace, request: &ConfirmationId, at: u32, step: &Esc
         .map(|card| (card.id.clone(), card.channel.clone()))
         .collect();
     let mut added = Vec::new();
-    for card in cards {
+    for card in &planned.cards {
         let there = workspace
             .deliveries(request)
             .any(|other| other.asks() && other.channel == card.channel);
-        if !there {
-            workspace.insert_delivery(request, card.clone());
+        let fit = workspace
+            .confirmation(request)
+            .map(|row| Planned::fit_for(card, planned.revision, row));
+        if let Some(fit) = fit.filter(|_| !there) {
+            workspace.insert_delivery(request, fit);
             added.push(card.channel.0.clone());
         }
     }

@@ -14,6 +14,7 @@ use crate::gate::{Stage, Terms};
 use crate::ids::{DeliveryId, OutboxId};
 
 use super::fixture::*;
+use super::plan::Planned;
 
 #[test]
 fn steps_are_taken_at_their_time_and_once() {
@@ -31,7 +32,7 @@ fn steps_are_taken_at_their_time_and_once() {
     let other = claim(&mut world);
     let take = |one: &Claimed| Escalate {
         item: one.item.clone(),
-        cards: vec![],
+        planned: Planned::default(),
     };
     assert!(!world.memory.run(&take(&due[0])), "its claim is over");
     assert!(world.memory.run(&take(&other[0])));
@@ -154,7 +155,10 @@ fn a_request_that_has_ended_is_not_escalated() {
             panic!("a step is due")
         };
         let item = one.item.clone();
-        let taken = world.memory.run(&Escalate { item, cards: vec![] });
+        let taken = world.memory.run(&Escalate {
+            item,
+            planned: Planned::default(),
+        });
         assert_eq!(taken, end == 2);
         world.memory.now.0 += MINUTE;
         settle_down(&mut world);

@@ -8,6 +8,7 @@ use gatepost_channel::{CardForm, Failure, MessageRef};
 
 use super::claim::{Claim, Claimed};
 use super::escalate::Escalate;
+use super::plan::Planned;
 use super::record::{Record, Sent};
 use super::{Errand, Line};
 use crate::confirmation::consume::{Consume, NotGranted};
@@ -114,11 +115,21 @@ pub fn claim(world: &mut World) -> Vec<Claimed> {
 
 pub fn record(world: &mut World, claimed: &Claimed, sent: Sent) {
     let spares = ["chat-c", "chat-d"].map(|channel| spare(world, channel)).to_vec();
+    let spares = planned(claimed, spares);
     world.memory.run(&Record {
         item: claimed.item.clone(),
         sent,
         spares,
     });
+}
+
+/// These cards, planned for the request as it was claimed.
+pub fn planned(claimed: &Claimed, cards: Vec<Delivery>) -> Planned {
+    let revision = claimed
+        .dossier
+        .as_ref()
+        .map_or(0, |dossier| dossier.confirmation.revision);
+    Planned { cards, revision }
 }
 
 /// Everything that is due happens as it should, until nothing is due.
@@ -138,9 +149,9 @@ pub fn settle_down(world: &mut World) {
 pub fn carry_out(world: &mut World, one: &Claimed) {
     match &one.item.errand {
         Errand::Escalate { .. } => {
-            let cards = vec![spare(world, "chat-c")];
+            let planned = planned(one, vec![spare(world, "chat-c")]);
             let item = one.item.clone();
-            world.memory.run(&Escalate { item, cards });
+            world.memory.run(&Escalate { item, planned });
         }
         Errand::Line { .. } | Errand::Notice { .. } | Errand::Whisper { .. } | Errand::View { .. } => {
             record(world, one, Sent::Told);

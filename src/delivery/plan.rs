@@ -73,6 +73,26 @@ pub fn plan(
     dossier.deliveries
 }
 
+/// Cards that were planned for a request as it stood at one revision.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Planned {
+    /// The cards, in order.
+    pub cards: Vec<Delivery>,
+    /// The revision.
+    pub revision: u32,
+}
+
+impl Planned {
+    /// One of them as it may be added to the request as it stands now. Whether other arguments would show whole on it, nobody has
+    /// looked: it cannot be approved there.
+    pub fn fit_for(card: &Delivery, planned_for: u32, row: &Confirmation) -> Delivery {
+        Delivery {
+            approvable: card.approvable && planned_for == row.revision,
+            ..card.clone()
+        }
+    }
+}
+
 /// Cards for those of these channels on which the request does not ask yet.
 pub fn asking(
     registry: &Registry,

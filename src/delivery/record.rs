@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use gatepost_channel::{CardForm, Failure, MessageRef, UtcMillis};
 
+use super::plan::Planned;
 use super::{Errand, OutboxItem, reroute};
 use crate::audit::{Actor, Draft};
 use crate::confirmation::settle::{queue_card, refresh_cards};
@@ -87,7 +88,7 @@ pub struct Record {
     /// What happened.
     pub sent: Sent,
     /// Cards for the rest of the fallback chain, in order; the first that is needed and free is taken.
-    pub spares: Vec<Delivery>,
+    pub spares: Planned,
 }
 
 impl Transaction for Record {
@@ -200,7 +201,7 @@ struct About<'a> {
     item: &'a OutboxItem,
     request: &'a ConfirmationId,
     delivery: &'a DeliveryId,
-    spares: &'a [Delivery],
+    spares: &'a Planned,
 }
 
 /// What came of a line below a card. One that was certainly not said may be said later; all else is over.

@@ -5,6 +5,7 @@ use gatepost_channel::Decision::Approve;
 use gatepost_channel::{CardForm, Failure, MessageRef};
 
 use super::claim::{Claim, Claimed};
+use super::plan::Planned;
 use super::record::{Record, Sent};
 use crate::confirmation::create::Created;
 use crate::confirmation::fixture::{World, terms};
@@ -33,7 +34,7 @@ fn record(world: &mut World, claimed: &Claimed, sent: Sent) {
     world.memory.run(&Record {
         item: claimed.item.clone(),
         sent,
-        spares: Vec::new(),
+        spares: Planned::default(),
     });
 }
 

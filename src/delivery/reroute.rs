@@ -2,6 +2,7 @@
 //! failure, and when no channel is left on which people are asked, the request ends at once.
 
 use super::OutboxItem;
+use super::plan::Planned;
 use crate::audit::{Actor, Draft};
 use crate::confirmation::settle::{queue_card, settle};
 use crate::confirmation::{Delivery, DeliveryState, State, Status};
@@ -18,7 +19,7 @@ pub(super) fn fall_back(
     item: &OutboxItem,
     request: &ConfirmationId,
     delivery: &DeliveryId,
-    spares: &[Delivery],
+    spares: &Planned,
 ) {
     let asks = workspace.delivery(delivery).is_some_and(Delivery::asks);
     let Some(org) = workspace
@@ -28,11 +29,15 @@ pub(super) fn fall_back(
     else {
         return;
     };
-    let free = spares.iter().find(|spare| {
+    let free = spares.cards.iter().find(|spare| {
         let mut there = workspace.deliveries(request);
         !there.any(|card| card.asks() && card.channel == spare.channel)
     });
-    let Some(spare) = free else { return };
+    let fit = workspace
+        .confirmation(request)
+        .zip(free)
+        .map(|(row, spare)| Planned::fit_for(spare, spares.revision, row));
+    let Some(spare) = fit else { return };
     workspace.insert_delivery(request, spare.clone());
     workspace.audit(
         Draft::new(&org, "delivery.rerouted", Actor::System)

@@ -13,6 +13,7 @@ use crate::gate::Terms;
 use crate::ids::OperatorId;
 
 use super::fixture::*;
+use super::plan::Planned;
 
 #[test]
 fn a_refused_card_goes_to_the_next_channel_of_the_chain() {
@@ -185,7 +186,7 @@ fn a_card_that_is_deleted_everywhere_ends_the_request_at_once() {
         world.memory.run(&Record {
             item: one.item,
             sent,
-            spares: vec![],
+            spares: Planned::default(),
         });
         if person == "dana" {
             settle_down(&mut world);
@@ -262,7 +263,7 @@ fn who_is_only_told_decides_nothing_and_saves_nothing() {
         world.memory.run(&Record {
             item: one.item.clone(),
             sent,
-            spares: vec![],
+            spares: Planned::default(),
         });
     }
     assert_eq!(status(&world, &id), Status::Undeliverable);
@@ -278,5 +279,21 @@ fn a_told_channel_that_refuses_brings_nobody_else_in() {
     let due = claim(&mut world);
     record(&mut world, due_on(&due, "chat-e"), Sent::PostFailed(refused()));
     assert_eq!(cards(&world, &id).len(), 3);
+    assert_eq!(status(&world, &id), Status::Pending);
+}
+
+/// What was judged of other arguments is not judged of these.
+#[test]
+fn a_card_that_was_planned_before_the_question_changed_cannot_be_approved() {
+    let mut world = World::default();
+    let id = fresh(&mut world, falling_back());
+    let due = claim(&mut world);
+    let stored = world.memory.dossiers.get_mut(&id).expect("stored");
+    stored.confirmation.revision += 1;
+    record(&mut world, due_on(&due, "chat-a"), Sent::PostFailed(refused()));
+    assert!(!card_of(&world, &id, "chat-c").approvable);
+    record(&mut world, due_on(&due, "chat-b"), Sent::PostFailed(refused()));
+    let due = claim(&mut world);
+    record(&mut world, due_on(&due, "chat-c"), Sent::PostFailed(refused()));
     assert_eq!(status(&world, &id), Status::Pending);
 }

@@ -13,6 +13,7 @@ use super::card::CardMaker;
 use super::claim::{Claim, Claimed};
 use super::dialog::Sight;
 use super::escalate::{self, Escalate};
+use super::plan::Planned;
 use super::record::{Record, Sent};
 use super::registry::{Listed, Registry};
 use super::{Errand, OutboxItem, plan, thread};
@@ -278,9 +279,11 @@ impl Sender {
         let channel = item.channel.clone();
         let spares = match (&dossier, &sent) {
             (Some(dossier), sent) if sent.needs_spares() => {
-                plan::spares(&self.registry, &self.maker, &*self.ids, dossier)
+                let cards = plan::spares(&self.registry, &self.maker, &*self.ids, dossier);
+                let revision = dossier.confirmation.revision;
+                Planned { cards, revision }
             }
-            _ => Vec::new(),
+            _ => Planned::default(),
         };
         // A record that is lost (the store is down) is made good by the claim's end: the row is claimed again.
         if let Err(error) = self.store.run(Record { item, sent, spares }).await {
@@ -343,9 +346,12 @@ impl Sender {
     async fn escalate(&self, item: OutboxItem, dossier: Option<Dossier>) {
         let Some(dossier) = dossier else { return };
         let step = escalate::step_of(&dossier.confirmation, &item.errand).unwrap_or_default();
-        let cards = plan::asking(&self.registry, &self.maker, &*self.ids, &dossier, &step.channels);
+        let planned = Planned {
+            cards: plan::asking(&self.registry, &self.maker, &*self.ids, &dossier, &step.channels),
+            revision: dossier.confirmation.revision,
+        };
         let request = dossier.confirmation.id;
-        match self.store.run(Escalate { item, cards }).await {
+        match self.store.run(Escalate { item, planned }).await {
             Ok(true) => {
                 info!(%request, "nobody decided, so the next step was taken");
                 metrics::counter!("gatepost_escalations_total").increment(1);

@@ -191,6 +191,8 @@ fn open() -> Dossier {
             told: false,
             standing: Vec::new(),
             error: None,
+            told: false,
+            lost: 0,
         }],
     }
 }
