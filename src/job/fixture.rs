@@ -32,7 +32,6 @@ use crate::storage::{
 };
 
 mod folder;
-
 pub(crate) use folder::Folder;
 
 /// The rows.

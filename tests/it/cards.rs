@@ -191,8 +191,6 @@ fn open() -> Dossier {
             told: false,
             standing: Vec::new(),
             error: None,
-            told: false,
-            lost: 0,
         }],
     }
 }

@@ -5,9 +5,10 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
+use super::command::private;
 use crate::support::authenticator::code_at;
 use crate::support::people::{DANA, NOOR, OLGA};
-use crate::support::world::{SOON, Storage, World};
+use crate::support::world::{Storage, World};
 
 on_every_store!(
     a_press_arms_and_the_code_completes_it,
@@ -170,14 +171,15 @@ async fn the_glass_is_broken_loudly_and_once(storage: Storage) {
     world.both_settled(&id, "BREAK-GLASS", "BREAK-GLASS").await;
     card_says(&world, &id, "plant stands still").await;
     // Everybody who was passed over hears it, where the platform can tell one person something.
-    world
-        .slack
-        .wait_for("a word to everybody passed over", SOON, |slack| {
-            let told = format!("{:?}", slack.ephemerals());
-            let all = [DANA, NOOR].iter().all(|person| told.contains(person.slack));
-            (all && told.contains("plant stands still")).then_some(())
-        })
-        .await;
+    for person in [DANA, NOOR] {
+        world
+            .until("a word to everybody passed over", async || {
+                let told = private(&world, person.feishu);
+                let mut texts = told.iter().map(|message| message.visible_text());
+                texts.find(|text| text.contains("plant stands still"))
+            })
+            .await;
+    }
     let events = world.audit("confirmation.break_glass").await;
     assert_eq!(events.len(), 1);
     assert_eq!(events[0]["actor"], "operator:olga");
