@@ -7,6 +7,7 @@ use serde_json::{Value, json};
 
 use super::command::private;
 use crate::support::authenticator::code_at;
+use crate::support::fake_feishu::Message;
 use crate::support::people::{DANA, NOOR, OLGA};
 use crate::support::world::{Storage, World};
 
@@ -175,7 +176,7 @@ async fn the_glass_is_broken_loudly_and_once(storage: Storage) {
         world
             .until("a word to everybody passed over", async || {
                 let told = private(&world, person.feishu);
-                let mut texts = told.iter().map(|message| message.visible_text());
+                let mut texts = told.iter().map(Message::visible_text);
                 texts.find(|text| text.contains("plant stands still"))
             })
             .await;
