@@ -24,25 +24,25 @@ fn note(platform: &dyn Platform, text: &str) -> Note {
     }
 }
 
-/// C-60 to C-63. Nothing is asked of a channel without threads.
+/// C-84 to C-87. Nothing is asked of a channel without threads.
 pub fn check_threads(platform: &dyn Platform) {
     if platform.channel().threads().is_none() {
         return;
     }
     let plain = note(platform, "Still waiting.");
     let (posted, sent) = platform.reply(&[Next::Done], &plain);
-    assert!(matches!(posted, Posted::At(_)), "C-60: {posted:?}");
+    assert!(matches!(posted, Posted::At(_)), "C-84: {posted:?}");
     assert_eq!(sent.len(), 1);
     let spelled = sent[0].card.to_string();
     assert!(
         spelled.contains(platform.person()),
-        "C-61: whoever has an id is mentioned by it: {spelled}"
+        "C-85: whoever has an id is mentioned by it: {spelled}"
     );
     assert!(
         !spelled.contains(NO_ID) && spelled.contains("Tomas") && spelled.contains("Ines"),
-        "C-61: everybody else is named in text: {spelled}"
+        "C-85: everybody else is named in text: {spelled}"
     );
-    assert!(platform.buttons(&sent[0]).is_empty(), "C-63");
+    assert!(platform.buttons(&sent[0]).is_empty(), "C-87");
 
     let outcome = |next| {
         let (posted, sent) = platform.reply(&[next], &plain);
@@ -52,27 +52,27 @@ pub fn check_threads(platform: &dyn Platform) {
     let posted = outcome(Next::NotThere);
     assert!(
         matches!(&posted, Posted::NotSent(Failure::Gone { .. })),
-        "C-60: a message that is not there is gone: {posted:?}"
+        "C-84: a message that is not there is gone: {posted:?}"
     );
     let posted = outcome(Next::RateLimited);
     assert!(
         matches!(&posted, Posted::NotSent(failure) if failure.is_temporary()),
-        "C-60: {posted:?}"
+        "C-84: {posted:?}"
     );
     for next in [Next::ServerError, Next::HangUp] {
         let posted = outcome(next);
-        assert!(matches!(&posted, Posted::Unknown { .. }), "C-60: {posted:?}");
+        assert!(matches!(&posted, Posted::Unknown { .. }), "C-84: {posted:?}");
     }
 
     let (posted, sent) = platform.reply(&[Next::ContentRefused, Next::Done], &plain);
     assert!(
         matches!(posted, Posted::At(_)) && sent.len() == 2,
-        "C-62: {posted:?}"
+        "C-86: {posted:?}"
     );
     let spelled = sent[1].card.to_string();
     assert!(
         !spelled.contains(platform.person()) && spelled.contains("Mira"),
-        "C-62: the second time nobody is mentioned: {spelled}"
+        "C-86: the second time nobody is mentioned: {spelled}"
     );
     for text in HOSTILE {
         let (posted, sent) = platform.reply(&[Next::Done], &note(platform, text));
