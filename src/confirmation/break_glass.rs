@@ -196,7 +196,7 @@ impl Decide {
         let votes = edit::standing(workspace.votes(id), &row.progress);
         if votes
             .iter()
-            .any(|vote| vote.person == person && vote.decision == Decision::Reject)
+            .any(|vote| self.roll.is_same(&vote.person, &person) && vote.decision == Decision::Reject)
         {
             // A person's first vote stands.
             return Err(Refusal::AlreadyVoted);

@@ -368,7 +368,7 @@ impl Decide {
         // Who has approved may still confirm what somebody else approves.
         let confirms = |vote: &Vote| {
             [vote.decision, self.decision] == [Decision::Approve; 2]
-                && step_up::somebody_waits(row, person, now)
+                && step_up::somebody_waits(row, person, &self.roll, now)
         };
         if before.is_some_and(|vote| !confirms(vote)) {
             return Err(Refusal::AlreadyVoted);

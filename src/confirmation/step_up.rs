@@ -174,10 +174,10 @@ pub(super) fn lapse(workspace: &mut Workspace, id: &ConfirmationId) {
 }
 
 /// Whether an approval of somebody else waits for a second person.
-pub(super) fn somebody_waits(row: &Confirmation, person: &OperatorId, now: UtcMillis) -> bool {
+pub(super) fn somebody_waits(row: &Confirmation, person: &OperatorId, roll: &Roll, now: UtcMillis) -> bool {
     let step = row.terms.decision.step_up;
     let waits = |arm: &Arm| {
-        arm.person != *person
+        !roll.is_same(&arm.person, person)
             && arm.until > now
             && arm.is_about(row)
             && arm.waits_for(step) == Waiting::SecondPerson
@@ -201,7 +201,7 @@ impl Decide {
             .progress
             .armed
             .iter()
-            .find(|arm| arm.person == *person)
+            .find(|arm| self.roll.is_same(&arm.person, person))
             .cloned();
         let other = self.confirmable(workspace, row, allowed).cloned();
         let reason = self

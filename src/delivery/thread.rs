@@ -151,14 +151,14 @@ fn note(maker: &CardMaker, listed: &Listed, dossier: &Dossier, line: Line, now: 
             };
             (text, persons)
         }
-        Line::Settled => (settled(maker, listed, dossier), behind(dossier)),
+        Line::Settled => (settled(maker, listed, dossier), behind(maker, dossier)),
         Line::Outcome => {
             let words = &phrases.facts;
             let text = match row.ledger.outcome.as_ref().map(|outcome| outcome.status) {
                 Some(OutcomeStatus::Succeeded) => &words.succeeded,
                 Some(OutcomeStatus::Failed) | None => &words.failed,
             };
-            (format!("{text}."), behind(dossier))
+            (format!("{text}."), behind(maker, dossier))
         }
     };
     let kind = listed.channel.kind();
@@ -206,8 +206,9 @@ fn may_answer(maker: &CardMaker, dossier: &Dossier, now: UtcMillis) -> Vec<Opera
 }
 
 /// Who stands behind the call and did not decide it.
-fn behind(dossier: &Dossier) -> Vec<OperatorId> {
-    let voted = |person: &&OperatorId| dossier.votes.iter().any(|vote| vote.person == **person);
+fn behind(maker: &CardMaker, dossier: &Dossier) -> Vec<OperatorId> {
+    let same = |one: &OperatorId, other: &OperatorId| maker.roll().is_same(one, other);
+    let voted = |person: &&OperatorId| dossier.votes.iter().any(|vote| same(&vote.person, person));
     let persons = dossier.confirmation.asked.persons.iter();
     persons.filter(|person| !voted(person)).cloned().collect()
 }
