@@ -9,7 +9,7 @@ use super::break_glass::{Glass, GlassNotice};
 use super::consume::{Consume, NotGranted};
 use super::decide::{Backing, Ballot, Decide, Refusal, Ruling, Surface, Target};
 use super::fixture::{ORG, TIMEOUT, World, terms};
-use super::roll::{Roll, Voter};
+use super::roll::{Found, Roll, Standing, Voter};
 use super::{Basis, Status};
 use crate::audit::Opening;
 use crate::delivery::Errand;
@@ -278,6 +278,20 @@ fn nobody_breaks_it_in_somebodys_place_or_against_their_own_no() {
     let id = no.asked(terms.clone(), &[]);
     assert_eq!(no.click(&id, 0, "dana", Reject).ruling, Ruling::Counted);
     assert_eq!(broken(&mut no, &id, "dana"), refused(Refusal::AlreadyVoted));
+    // What they said by another account stands too: persons count, not ids.
+    let found = |id: &str, also: &[&str]| Found {
+        voter: voter(id, "finance"),
+        also: also.iter().map(|id| OperatorId::from(*id)).collect(),
+        standing: Standing::Good,
+        perhaps: vec![],
+    };
+    let mut twice = World::default();
+    let base = Arc::clone(&twice.roll);
+    let id = twice.asked(terms.clone(), &[]);
+    twice.roll = Arc::new(base.with([found("chat:U9", &[])]));
+    assert_eq!(twice.click(&id, 0, "chat:U9", Reject).ruling, Ruling::Counted);
+    twice.roll = Arc::new(base.with([found("dana", &["chat:U9"])]));
+    assert_eq!(broken(&mut twice, &id, "dana"), refused(Refusal::AlreadyVoted));
     // Who approved already, and waits in vain for a second one, may.
     let mut yes = World::default();
     let id = yes.asked(terms, &[]);
