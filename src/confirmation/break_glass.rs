@@ -10,7 +10,7 @@ use super::roll::{Right, Roll};
 use super::settle::settle;
 use super::{Basis, Confirmation, Permit, State, Status, edit, proof};
 use crate::audit::{Actor, Draft, Opening};
-use crate::delivery::{Errand, OutboxItem};
+use crate::delivery::{Errand, Line, OutboxItem, thread};
 use crate::gate::authority::BreakGlass;
 use crate::gate::decision::says_something;
 use crate::gate::policy::Approvers;
@@ -156,6 +156,7 @@ impl Decide {
             permit: Permit::Open,
         };
         settle(workspace, id, approved, actor);
+        thread::queue_everywhere(workspace, id, Line::BrokenGlass);
         Ruling::Settled
     }
 
@@ -178,8 +179,13 @@ impl Decide {
         let named = matches!(self.target, Target::Request { .. });
         let glass = glass.filter(|_| named && self.decision == Decision::Approve && row.rule == act.rule);
         let glass = glass.ok_or(Refusal::BreakGlassNotOffered)?;
-        if !may_break(&self.roll, &person, &row.org, &glass, now) {
-            return Err(Refusal::NotAuthorised);
+        let may = |roll: &Roll| may_break(roll, &person, &row.org, &glass, now);
+        if !may(&self.roll) {
+            return Err(if self.roll.hopeful().is_some_and(|roll| may(&roll)) {
+                Refusal::LookUpFailed
+            } else {
+                Refusal::NotAuthorised
+            });
         }
         match row.state.status() {
             Status::Pending if now < row.expires_at => {}

@@ -12,7 +12,7 @@ use super::fixture::{ORG, TIMEOUT, World, terms};
 use super::roll::{Found, Roll, Standing, Voter};
 use super::{Basis, Status};
 use crate::audit::Opening;
-use crate::delivery::Errand;
+use crate::delivery::{Errand, Line};
 use crate::gate::Terms;
 use crate::gate::authority::{BreakGlass, StepUp};
 use crate::gate::code::CodeKey;
@@ -354,4 +354,64 @@ fn a_rule_that_asks_for_codes_asks_here_too() {
     );
     let request = consume(&world, &id);
     assert!(world.memory.run(&request).is_ok());
+}
+
+#[test]
+fn a_look_up_that_fails_is_no_verdict() {
+    let found = |standing, perhaps: &[&str]| Found {
+        voter: Voter {
+            id: OperatorId::from("ines"),
+            name: "ines".into(),
+            orgs: vec![Org::from(ORG)],
+            roles: vec![],
+        },
+        also: vec![],
+        standing,
+        perhaps: perhaps.iter().map(|role| (*role).to_owned()).collect(),
+    };
+    // Ines is of sales by her entry and her account cannot be looked up, or she is perhaps of sales by a group.
+    let groupless = Roll::new([Voter {
+        roles: vec![],
+        ..found(Standing::Good, &[]).voter
+    }]);
+    let unsure = World::default().roll.with([found(Standing::Unsure, &[])]);
+    let perhaps = groupless.with([found(Standing::Good, &["sales"])]);
+    let elsewhere = groupless.with([found(Standing::Good, &["support"])]);
+    let barred = World::default().roll.with([found(Standing::Barred, &[])]);
+    for (roll, expected) in [
+        (unsure, Refusal::LookUpFailed),
+        (perhaps, Refusal::LookUpFailed),
+        (elsewhere, Refusal::NotAuthorised),
+        (barred, Refusal::NotAuthorised),
+    ] {
+        let mut world = World::default();
+        world.roll = Arc::new(roll);
+        let id = world.asked(guarded(), &[]);
+        assert_eq!(broken(&mut world, &id, "ines"), refused(expected));
+        assert_eq!(world.row(&id).confirmation.state.status(), Status::Pending);
+        assert!(world.memory.tallies.values().all(|tally| tally.marks.is_empty()), "no use is counted");
+    }
+}
+
+#[test]
+fn every_group_with_a_card_hears_it_whether_the_rule_wants_notes_or_not() {
+    let mut world = World::default();
+    let id = world.asked(guarded(), &[]);
+    let stands: Vec<_> = {
+        let cards = world.row(&id).deliveries.iter();
+        cards.filter(|card| card.stands()).map(|card| card.channel.0.clone()).collect()
+    };
+    assert!(!stands.is_empty());
+    assert_eq!(broken(&mut world, &id, "ines"), Ruling::Settled);
+    let said: Vec<_> = world
+        .memory
+        .outbox
+        .values()
+        .filter(|item| matches!(item.errand, Errand::Line { line: Line::BrokenGlass, .. }))
+        .map(|item| item.channel.0.clone())
+        .collect();
+    let (mut said, mut stands) = (said, stands);
+    said.sort();
+    stands.sort();
+    assert_eq!(said, stands);
 }

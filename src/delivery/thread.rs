@@ -4,13 +4,13 @@
 use gatepost_channel::{Decision, Failure, Inert, Mention, Note, PostKey, Posted, Threads, UtcMillis};
 use serde::{Deserialize, Serialize};
 
-use super::authority::voice;
+use super::authority::{broken, to_the_group, voice};
 use super::card::CardMaker;
 use super::phrase::Phrases;
 use super::record::Sent;
 use super::registry::Listed;
 use super::{Errand, OutboxItem};
-use crate::confirmation::{Confirmation, Delivery, Dossier, OutcomeStatus, Status, Vote, stage};
+use crate::confirmation::{Basis, Confirmation, Delivery, Dossier, OutcomeStatus, Status, Vote, stage};
 use crate::ids::{ChannelName, ConfirmationId, DeliveryId, OperatorId, OutboxId};
 use crate::storage::Workspace;
 
@@ -28,6 +28,8 @@ pub enum Line {
         /// Whether those who may answer are mentioned.
         mention: bool,
     },
+    /// One person approved alone, past everybody who would have been asked.
+    BrokenGlass,
     /// The request was decided, or ended otherwise.
     Settled,
     /// The call ended.
@@ -39,6 +41,7 @@ impl Line {
     fn name(self) -> String {
         match self {
             Self::Reminder { step, .. } => format!("reminder {step}"),
+            Self::BrokenGlass => "broken glass".to_owned(),
             Self::Settled => "settled".to_owned(),
             Self::Outcome => "outcome".to_owned(),
         }
@@ -49,6 +52,7 @@ impl Line {
         let pending = row.state.status() == Status::Pending;
         match self {
             Self::Reminder { .. } => pending,
+            Self::BrokenGlass => row.progress.basis.as_ref().and_then(Basis::broken).is_some(),
             Self::Settled => !pending,
             Self::Outcome => row.ledger.outcome.is_some(),
         }
@@ -86,12 +90,25 @@ pub fn queue_notes(workspace: &mut Workspace, request: &ConfirmationId, line: Li
     let wanted = workspace
         .confirmation(request)
         .is_some_and(|row| row.terms.after.thread_notes);
-    if !wanted {
-        return;
+    if wanted {
+        queue_below(workspace, request, line, Delivery::asks);
     }
+}
+
+/// Queues a line below every card that stands, whether the rule wants notes or not: in groups that are only told too.
+pub fn queue_everywhere(workspace: &mut Workspace, request: &ConfirmationId, line: Line) {
+    queue_below(workspace, request, line, |_| true);
+}
+
+fn queue_below(
+    workspace: &mut Workspace,
+    request: &ConfirmationId,
+    line: Line,
+    wanted: impl Fn(&Delivery) -> bool,
+) {
     let cards: Vec<_> = workspace
         .deliveries(request)
-        .filter(|card| card.asks() && card.stands())
+        .filter(|card| card.stands() && wanted(card))
         .map(|card| (card.id.clone(), card.channel.clone()))
         .collect();
     for (card, channel) in cards {
@@ -151,6 +168,11 @@ fn note(maker: &CardMaker, listed: &Listed, dossier: &Dossier, line: Line, now: 
             };
             (text, persons)
         }
+        Line::BrokenGlass => {
+            let told = to_the_group(row, maker.roll(), &phrases.authority);
+            let passed = broken(row).map(|broken| broken.passed_over.clone());
+            (told.unwrap_or_default(), passed.unwrap_or_default())
+        }
         Line::Settled => (settled(maker, listed, dossier), behind(maker, dossier)),
         Line::Outcome => {
             let words = &phrases.facts;
@@ -174,8 +196,8 @@ fn note(maker: &CardMaker, listed: &Listed, dossier: &Dossier, line: Line, now: 
         text: Inert::new(&text),
         preview: format!("{} · {}", phrases.title(row.state.status()), row.id),
         mentions: mentions.collect(),
-        // A reminder that only those see who look into the thread reminds nobody.
-        aloud: matches!(line, Line::Reminder { .. }),
+        // A reminder that only those see who look into the thread reminds nobody, and breaking the glass is never quiet.
+        aloud: matches!(line, Line::Reminder { .. } | Line::BrokenGlass),
     }
 }
 

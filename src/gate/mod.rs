@@ -32,4 +32,6 @@ pub use json::Json;
 pub use redact::redact;
 pub use terms::Terms;
 pub use verdict::DenyReason;
-pub use view::{editable, redacted, shown, shown_canonical, shown_changes, shown_edited, shown_or_hidden};
+pub use view::{
+    editable, redacted, shown, shown_canonical, shown_changes, shown_edited, shown_or_hidden, without_hidden,
+};

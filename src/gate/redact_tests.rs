@@ -64,3 +64,30 @@ fn passes_over_what_is_not_there() {
         assert_eq!(redacted(value, &[pointer]).unwrap(), value, "{pointer}");
     }
 }
+
+fn said(text: &str, arguments: &str, pointers: &[&str]) -> String {
+    let value = Json::read(arguments.as_bytes(), ReadLimits::bytes(10_000)).unwrap();
+    let pointers: Vec<Pointer> = pointers.iter().map(|pointer| pointer.parse().unwrap()).collect();
+    out_of(text, &value, &pointers)
+}
+
+#[test]
+fn takes_what_is_hidden_out_of_free_text() {
+    let card = r#"{"card":{"number":"4111111111111111","cvc":123,"ok":true,"name":" Dana "},"n":["4111","41111111"]}"#;
+    let hidden = ["/card/number", "/card/cvc", "/card/ok", "/card/name", "/n/*"];
+    for (text, left) in [
+        (
+            "card 4111111111111111, code 123.",
+            "card ‹hidden: string, 16 characters›, code ‹hidden: number, 3 characters›.",
+        ),
+        ("x4111111111111111x", "x‹hidden: string, 16 characters›x"),
+        ("1234 and 0123 are true", "1234 and 0123 are true"),
+        ("123123 123", "123123 ‹hidden: number, 3 characters›"),
+        ("for Dana", "for ‹hidden: string, 6 characters›"),
+        ("審123審 (123)", "審123審 (‹hidden: number, 3 characters›)"),
+        ("", ""),
+    ] {
+        assert_eq!(said(text, card, &hidden), left, "{text}");
+        assert_eq!(said(text, card, &[]), text, "nothing is hidden");
+    }
+}

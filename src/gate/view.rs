@@ -6,7 +6,7 @@ use gatepost_channel::Inert;
 
 use super::edit::{changes, diff};
 use super::json::{Json, Pointer, ReadLimits};
-use super::redact::redact;
+use super::redact::{out_of, redact};
 
 /// Stored arguments for people. What cannot be redacted is not shown at all; the gate denied such a call before it was stored.
 pub fn shown(canonical: &str, hidden: &[Pointer]) -> Inert {
@@ -65,6 +65,16 @@ pub fn shown_changes(before: &str, after: &str, hidden: &[Pointer]) -> Inert {
         Some((before, after)) => Inert::new(&diff(&changes(&before, &after))),
         None => Inert::new("‹hidden›"),
     }
+}
+
+/// Free text of somebody who may have seen these stored arguments whole, without what is hidden in them. Of arguments that cannot be
+/// read nothing can be taken out, so nothing of the text is shown.
+pub fn without_hidden(text: &str, canonical: &str, hidden: &[Pointer]) -> String {
+    if hidden.is_empty() {
+        return text.to_owned();
+    }
+    Json::read(canonical.as_bytes(), ReadLimits::bytes(canonical.len()))
+        .map_or_else(|_| "‹hidden›".to_owned(), |json| out_of(text, &json, hidden))
 }
 
 /// Stored arguments, redacted; `None` for what cannot be.

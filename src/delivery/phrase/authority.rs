@@ -32,4 +32,6 @@ pub struct AuthorityWords {
     pub passed_over_label: String,
     /// What each of those is told: `{name}`, `{request}`, `{tool}` and `{reason}`.
     pub passed_over: String,
+    /// What the group is told below the card: `{name}`, `{tool}` and `{reason}`.
+    pub in_the_group: String,
 }

@@ -7,7 +7,8 @@ use serde_json::{Value, json};
 
 use super::command::private;
 use crate::support::authenticator::code_at;
-use crate::support::fake_feishu::Message;
+use crate::support::fake_feishu::{self, Message};
+use crate::support::fake_slack;
 use crate::support::people::{DANA, NOOR, OLGA};
 use crate::support::world::{Storage, World};
 
@@ -158,7 +159,7 @@ async fn a_substitute_answers_in_the_absent_persons_place(storage: Storage) {
 
 async fn the_glass_is_broken_loudly_and_once(storage: Storage) {
     let world = World::start(storage).await;
-    let args = json!({"amount": 1});
+    let args = json!({"amount": 1, "voucher": "HV-7731"});
     let id = world.ask_for("glass__pay", args.clone()).await;
     world.cards(&id).await;
     let alone = |reason: &str| json!({"decision": "approve", "break_glass": true, "reason": reason});
@@ -166,7 +167,7 @@ async fn the_glass_is_broken_loudly_and_once(storage: Storage) {
     assert_eq!((status, &answer["code"]), (422, &json!("reason_required")));
     let (status, answer) = respond(&world, "dana-cli", &id, &alone("because")).await;
     assert_eq!((status, &answer["code"]), (403, &json!("not_authorised")));
-    let (status, answer) = respond(&world, "olga-cli", &id, &alone("plant stands still")).await;
+    let (status, answer) = respond(&world, "olga-cli", &id, &alone("plant stands still, voucher HV-7731")).await;
     assert_eq!((status, &answer["status"]), (200, &json!("approved")), "{answer}");
     assert_eq!(answer["break_glass"]["operator"], "olga");
     world.both_settled(&id, "BREAK-GLASS", "BREAK-GLASS").await;
@@ -181,6 +182,27 @@ async fn the_glass_is_broken_loudly_and_once(storage: Storage) {
             })
             .await;
     }
+    // And the groups hear it aloud, whether the rule wants notes or not, without what the rule hides of the arguments.
+    let loud = world
+        .until("a loud word in Slack", async || {
+            let mut said = world.slack.messages(fake_slack::CHANNEL).into_iter();
+            said.find(|message| message.thread_ts.is_some())
+        })
+        .await;
+    let text = loud.current().visible_text();
+    assert!(text.contains("Olga Out") && text.contains("plant stands still"), "{text}");
+    assert!(text.contains("‹hidden: string") && !text.contains("HV-7731"), "{text}");
+    assert!(loud.current().mentions().contains(&DANA.slack.to_owned()));
+    let aloud = world.slack.calls("chat.postMessage").pop().unwrap();
+    assert_eq!(aloud.args["reply_broadcast"], true, "{aloud:?}");
+    let loud = world
+        .until("a loud word in Feishu", async || {
+            let mut said = world.feishu.messages(fake_feishu::CHAT).into_iter();
+            said.find(|message| message.parent_id.is_some())
+        })
+        .await;
+    let text = loud.current().to_string();
+    assert!(text.contains("plant stands still") && !text.contains("HV-7731"), "{text}");
     let events = world.audit("confirmation.break_glass").await;
     assert_eq!(events.len(), 1);
     assert_eq!(events[0]["actor"], "operator:olga");

@@ -387,7 +387,7 @@ policy:
     - { name: coded, tools: ["coded__*"], effect: confirm, step_up: code }
     - { name: seconded, tools: ["seconded__*"], effect: confirm, step_up: second_person }
     - { name: vault, tools: ["vault__*"], effect: confirm, approvers: { roles: [vault] } }
-    - { name: glass, tools: ["glass__*"], effect: confirm, quorum: 2, break_glass: { approvers: { operators: [olga] } } }
+    - { name: glass, tools: ["glass__*"], effect: confirm, quorum: 2, break_glass: { approvers: { operators: [olga] } }, redact: [/voucher] }
     - { name: never, tools: ["never__*"], effect: deny, reason: Nobody may do this }
 "#;
 
