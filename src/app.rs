@@ -15,6 +15,7 @@ use crate::callback::Intake;
 use crate::clock::{Clock, SystemClock};
 use crate::config::server_key::{self, KeyError};
 use crate::config::{Config, KeySource, Loaded};
+use crate::confirmation::live::LiveRoll;
 use crate::confirmation::sweeper;
 use crate::console::Console;
 use crate::delivery::button::ServerKey;
@@ -129,9 +130,9 @@ impl Server {
         let key = server_key(&config.server.key, &*ids)?;
         let http_client = http_client()?;
         let registry = channels::build(&config.channels, &http_client, &clock)?;
-        let roll = Arc::new(people::roll(config));
+        let roll = LiveRoll::from(Arc::new(people::roll(config)));
         let phrases = Arc::new(Phrasebook::load()?);
-        let maker = CardMaker::new(phrases, key, Arc::clone(&roll), public_url(config));
+        let maker = CardMaker::new(phrases, key, roll.clone(), public_url(config));
         let maker = maker.mentioning(people::mentions(config));
 
         let (tasks, journal_tasks, store_tasks) = (Tasks::new(), Tasks::new(), Tasks::new());
@@ -169,6 +170,7 @@ impl Server {
         tasks.spawn(Arc::clone(&sender).run(tasks.clone()));
         journal_tasks.spawn(scribe.run(store.clone(), Arc::clone(&clock), journal_tasks.clone()));
         tasks.spawn(sweeper::run(store.clone(), Arc::clone(&clock), tasks.clone()));
+        tasks.spawn(gatekeeper.clone().follow_absences(tasks.clone()));
         agents.start(config.job, &tasks);
         if let Some(handle) = metrics.clone() {
             tasks.spawn(crate::telemetry::metrics::upkeep(handle, tasks.clone()));

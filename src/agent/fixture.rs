@@ -259,7 +259,7 @@ pub(super) fn gatekeeper(store: Store, ids: Arc<dyn Ids>) -> (Gatekeeper, Scribe
         directories: crate::gatekeeper::Directories::none(),
         store,
         policy: Arc::new(policy(Duration::from_hours(24))),
-        roll: roll(),
+        roll: roll().into(),
         people: Arc::new(People::default()),
         registry,
         maker: CardMaker::new(

@@ -20,6 +20,7 @@ use crate::ids::{
     ChannelName, ConfirmationId, DeliveryId, GrantId, JobId, OperatorId, Org, PermitId, TokenName,
 };
 
+pub mod away;
 pub mod break_glass;
 #[cfg(test)]
 mod break_glass_tests;
@@ -46,6 +47,7 @@ mod grant_tests;
 #[cfg(test)]
 mod identity_tests;
 pub mod insight;
+pub mod live;
 pub mod look;
 #[cfg(test)]
 mod look_tests;

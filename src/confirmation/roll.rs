@@ -119,6 +119,11 @@ impl Roll {
         self
     }
 
+    /// Who is away when.
+    pub const fn absences(&self) -> &Absences {
+        &self.absences
+    }
+
     /// With these secrets of one-time codes.
     #[must_use]
     pub fn with_codes(mut self, codes: impl IntoIterator<Item = (OperatorId, CodeKey)>) -> Self {
@@ -248,7 +253,7 @@ impl Roll {
     pub fn seats(&self, id: &OperatorId, right: Right<'_>) -> Vec<Option<OperatorId>> {
         let steads = self
             .absences
-            .steads(self.person(id).as_str(), right.at)
+            .steads(right.org.as_str(), self.person(id).as_str(), right.at)
             .into_iter();
         let absent: BTreeSet<OperatorId> = steads.map(|stead| OperatorId::from(stead.absent)).collect();
         [None]
@@ -287,7 +292,8 @@ impl Roll {
             let person = OperatorId::from(person);
             barred.iter().all(|barred| !self.is_same(barred, &person))
         };
-        let stands_in = self.absences.steads(id.as_str(), at).into_iter().any(|stead| {
+        let mut steads = self.absences.steads(org.as_str(), id.as_str(), at).into_iter();
+        let stands_in = steads.any(|stead| {
             stead.absent == absent.as_str()
                 && clear(stead.absent)
                 && stead

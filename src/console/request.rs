@@ -87,7 +87,9 @@ async fn render(
         .await?
         .ok_or_else(Problem::not_found)?;
     let row = &dossier.confirmation;
-    let full = gatekeeper.may_see_all(&session.operator.id, row, api.clock().now());
+    let full = gatekeeper
+        .may_see_all(&session.operator.id, row, api.clock().now())
+        .await?;
     if full {
         look(api, &session.operator, &dossier, session.surface.as_str()).await?;
     }
@@ -111,7 +113,7 @@ async fn render(
     let glass = row.state.status() == Status::Pending
         && row.terms.decision.break_glass.as_ref().is_some_and(|glass| {
             may_break(
-                gatekeeper.roll(),
+                &gatekeeper.roll(),
                 &session.operator.id,
                 &row.org,
                 glass,
@@ -183,7 +185,7 @@ fn values(api: &Api, dossier: &Dossier, full: bool, said: Option<&str>) -> Value
         outcome_detail => inert_or(outcome.and_then(|outcome| outcome.detail.as_deref())),
         code => ShortCode::of(maker.key().as_bytes(), &row.call().digest).as_str(),
         args => shown(row.call().args, hidden).as_str(),
-        edited_by => inert_or(row.progress.edit.as_ref().map(|edit| api.gatekeeper().roll().name(&edit.by))),
+        edited_by => inert_or(row.progress.edit.as_ref().map(|edit| api.gatekeeper().roll().name(&edit.by).to_owned()).as_deref()),
         full => full,
         pending => status == Status::Pending,
         // Without a reason the console rejects nothing; what the rule adds to that is about approvals.
@@ -206,7 +208,7 @@ fn values(api: &Api, dossier: &Dossier, full: bool, said: Option<&str>) -> Value
         once_more => row.terms.decision.confirm_step,
         takes_code => row.terms.decision.step_up.code,
         broken => authority::broken(row).is_some(),
-        authority => authority::facts(row, api.gatekeeper().roll(), phrases, api.zone())
+        authority => authority::facts(row, &api.gatekeeper().roll(), phrases, api.zone())
             .into_iter()
             .map(|fact| context! { label => fact.label, value => fact.value.to_string() })
             .collect::<Vec<Value>>(),
@@ -219,7 +221,7 @@ fn values(api: &Api, dossier: &Dossier, full: bool, said: Option<&str>) -> Value
         .iter()
         .map(|vote| {
             context! {
-                person => inert(&voice(vote, api.gatekeeper().roll(), &phrases.authority)),
+                person => inert(&voice(vote, &api.gatekeeper().roll(), &phrases.authority)),
                 decision => vote.decision.as_str(),
                 at => api.zone().show(vote.at),
                 place => inert(vote.channel.as_ref().map_or(vote.surface.as_str(), |channel| channel.as_str())),

@@ -12,6 +12,7 @@ use super::mention::Mentions;
 use super::phrase::{Language, Phrasebook, Phrases};
 use super::ran::Ran;
 use crate::clock::Zone;
+use crate::confirmation::live::LiveRoll;
 use crate::confirmation::roll::Roll;
 use crate::confirmation::{Basis, Confirmation, Delivery, Dossier, Status, grant, stage};
 use crate::gate::policy::PartialView;
@@ -31,7 +32,7 @@ pub struct Voice {
 pub struct CardMaker {
     phrases: Arc<Phrasebook>,
     key: ServerKey,
-    roll: Arc<Roll>,
+    roll: LiveRoll,
     public_url: Option<String>,
     mentions: Arc<Mentions>,
 }
@@ -50,13 +51,13 @@ impl CardMaker {
     pub fn new(
         phrases: Arc<Phrasebook>,
         key: ServerKey,
-        roll: Arc<Roll>,
+        roll: impl Into<LiveRoll>,
         public_url: Option<String>,
     ) -> Self {
         Self {
             phrases,
             key,
-            roll,
+            roll: roll.into(),
             public_url,
             mentions: Arc::default(),
         }
@@ -76,9 +77,9 @@ impl CardMaker {
         &self.mentions
     }
 
-    /// Who may decide.
-    pub fn roll(&self) -> &Roll {
-        &self.roll
+    /// Who may decide, as far as it is only shown.
+    pub fn roll(&self) -> Arc<Roll> {
+        self.roll.get()
     }
 
     /// The words of a language.
@@ -218,10 +219,10 @@ impl CardMaker {
         let approvals = votes.iter().filter(|vote| vote.decision == Decision::Approve);
         let names: Vec<_> = approvals
             .clone()
-            .map(|vote| voice(vote, &self.roll, &phrases.authority))
+            .map(|vote| voice(vote, &self.roll(), &phrases.authority))
             .collect();
         let edit = row.progress.edit.as_ref();
-        facts.add(&words.edited_by, edit.map(|edit| self.roll.name(&edit.by)));
+        facts.add(&words.edited_by, edit.map(|edit| self.roll().name(&edit.by).to_owned()).as_deref());
         if row.terms.quorum > 1 {
             // While a stage is open, who is asked now matters; afterwards all of them.
             let (have, need) = if pending {
@@ -244,7 +245,7 @@ impl CardMaker {
             .filter(|_| pending)
             .map(|at| zone.show(at));
         facts.add(&words.escalated, escalated.as_deref());
-        facts.0.extend(authority::facts(row, &self.roll, phrases, zone));
+        facts.0.extend(authority::facts(row, &self.roll(), phrases, zone));
         match row.state.status() {
             Status::Pending => {
                 facts.add(&words.expires, Some(&zone.show(row.expires_at)));
@@ -258,7 +259,7 @@ impl CardMaker {
             Status::Approved => {
                 let by = match &row.progress.basis {
                     Some(Basis::Grant(id)) => words.by_grant.replace("{grant}", id.as_str()),
-                    Some(Basis::BreakGlass(broken)) => self.roll.name(&broken.person).to_owned(),
+                    Some(Basis::BreakGlass(broken)) => self.roll().name(&broken.person).to_owned(),
                     None => names.join(", "),
                 };
                 facts.add(&words.decided_by, Some(&by));
@@ -274,7 +275,7 @@ impl CardMaker {
             Status::Rejected => {
                 let against = votes.iter().filter(|vote| vote.decision == Decision::Reject);
                 let (who, why): (Vec<_>, Vec<_>) = against
-                    .map(|vote| (voice(vote, &self.roll, &phrases.authority), vote.reason.clone()))
+                    .map(|vote| (voice(vote, &self.roll(), &phrases.authority), vote.reason.clone()))
                     .unzip();
                 facts.add(&words.decided_by, Some(&who.join(", ")));
                 let why: Vec<_> = why.into_iter().flatten().collect();

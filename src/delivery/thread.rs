@@ -169,7 +169,7 @@ fn note(maker: &CardMaker, listed: &Listed, dossier: &Dossier, line: Line, now: 
             (text, persons)
         }
         Line::BrokenGlass => {
-            let told = to_the_group(row, maker.roll(), &phrases.authority);
+            let told = to_the_group(row, &maker.roll(), &phrases.authority);
             let passed = broken(row).map(|broken| broken.passed_over.clone());
             (told.unwrap_or_default(), passed.unwrap_or_default())
         }
@@ -205,6 +205,7 @@ fn note(maker: &CardMaker, listed: &Listed, dossier: &Dossier, line: Line, now: 
 /// those who stand behind the call.
 fn may_answer(maker: &CardMaker, dossier: &Dossier, now: UtcMillis) -> Vec<OperatorId> {
     let row = &dossier.confirmation;
+    let roll = maker.roll();
     let terms = row.in_force();
     let stage = stage::current(&terms, &row.progress);
     let barred = row.barred();
@@ -212,15 +213,13 @@ fn may_answer(maker: &CardMaker, dossier: &Dossier, now: UtcMillis) -> Vec<Opera
     let answered = |person: &OperatorId| {
         votes
             .iter()
-            .any(|vote| maker.roll().is_same(&vote.person, person))
+            .any(|vote| roll.is_same(&vote.person, person))
     };
     let seated = |person: &OperatorId| {
-        let seats = stage.seats(maker.roll(), person, &row.org, now, barred);
+        let seats = stage.seats(&roll, person, &row.org, now, barred);
         !seats.is_empty()
     };
-    maker
-        .roll()
-        .deciders(&row.org, &terms, now)
+    roll.deciders(&row.org, &terms, now)
         .map(|voter| &voter.id)
         .filter(|id| seated(id) && !answered(id) && !barred.contains(id))
         .cloned()
@@ -253,7 +252,7 @@ fn settled(maker: &CardMaker, listed: &Listed, dossier: &Dossier) -> String {
         .map(|vote| {
             format!(
                 "{} ({})",
-                voice(vote, maker.roll(), &phrases.authority),
+                voice(vote, &maker.roll(), &phrases.authority),
                 through(phrases, vote)
             )
         })

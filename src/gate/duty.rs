@@ -123,9 +123,24 @@ fn holds(from: UtcMillis, until: UtcMillis, at: UtcMillis) -> bool {
     from <= at && at < until
 }
 
-/// The absences of several people, by operator id. A person's own do not overlap.
+/// The absences of several people, by operator id: those that are configured, and those that people set themselves, each for one
+/// organisation. What is configured holds first; of each sort a person's own do not overlap.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
-pub struct Absences(BTreeMap<String, Vec<Absence>>);
+pub struct Absences {
+    configured: BTreeMap<String, Vec<Absence>>,
+    /// By organisation and person.
+    own: BTreeMap<(String, String), Vec<Absence>>,
+    /// Whom a person may name when they set an absence themselves.
+    may_name: BTreeMap<String, Vec<String>>,
+}
+
+/// Who acts for somebody who is away, and who said so.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+struct Named<'a> {
+    substitute: &'a str,
+    /// Whether the absent person named them, and not the configuration.
+    own: bool,
+}
 
 /// In whose place somebody acts, and through whom.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -144,66 +159,131 @@ impl Stead<'_> {
 }
 
 impl Absences {
-    /// These absences.
+    /// These absences, as the configuration has them.
     pub fn new(absences: impl IntoIterator<Item = (String, Vec<Absence>)>) -> Self {
-        Self(
-            absences
+        Self {
+            configured: absences
                 .into_iter()
                 .filter(|(_, spans)| !spans.is_empty())
                 .collect(),
-        )
+            ..Self::default()
+        }
     }
 
-    /// Who acts for this person at this instant, if they are away.
-    fn substitute(&self, person: &str, at: UtcMillis) -> Option<&str> {
-        let spans = self.0.get(person)?;
+    /// The same, where each of these people may name one of those when they set an absence themselves.
+    #[must_use]
+    pub fn naming(mut self, may_name: impl IntoIterator<Item = (String, Vec<String>)>) -> Self {
+        self.may_name = may_name.into_iter().filter(|(_, list)| !list.is_empty()).collect();
+        self
+    }
+
+    /// The same, with what people set themselves, by organisation and person, instead of what they had set before.
+    #[must_use]
+    pub fn with_own(mut self, own: impl IntoIterator<Item = ((String, String), Vec<Absence>)>) -> Self {
+        self.own = own.into_iter().filter(|(_, spans)| !spans.is_empty()).collect();
+        self
+    }
+
+    /// Whether anybody may set an absence themselves.
+    pub fn may_be_set(&self) -> bool {
+        !self.may_name.is_empty()
+    }
+
+    /// Whom this person may name, in the order of the configuration.
+    pub fn may_name(&self, person: &str) -> &[String] {
+        self.may_name.get(person).map_or(&[], Vec::as_slice)
+    }
+
+    /// The absences that the configuration has of this person.
+    pub fn configured(&self, person: &str) -> &[Absence] {
+        self.configured.get(person).map_or(&[], Vec::as_slice)
+    }
+
+    /// Who acts for this person at this instant, if they are away. Whom they named themselves counts only while the configuration
+    /// lets them.
+    fn substitute(&self, org: &str, person: &str, at: UtcMillis) -> Option<Named<'_>> {
+        if let Some(span) = self.configured(person).iter().find(|span| span.holds(at)) {
+            return Some(Named {
+                substitute: &span.substitute,
+                own: false,
+            });
+        }
+        let spans = self.own.get(&(org.to_owned(), person.to_owned()))?;
         let span = spans.iter().find(|span| span.holds(at))?;
-        Some(&span.substitute)
+        self.may_name(person)
+            .contains(&span.substitute)
+            .then_some(Named {
+                substitute: &span.substitute,
+                own: true,
+            })
     }
 
-    /// In whose place this person acts at this instant: of those who named them, and of those who named somebody who is away
-    /// and named them. It goes no further.
-    pub fn steads(&self, person: &str, at: UtcMillis) -> BTreeSet<Stead<'_>> {
-        let mut steads = BTreeSet::new();
-        for absent in self
-            .0
+    /// Everybody who is away at some time, by what holds in this organisation.
+    fn absent(&self, org: &str) -> BTreeSet<&str> {
+        let own = self.own.keys().filter(|(of, _)| of == org);
+        self.configured
             .keys()
+            .chain(own.map(|(_, person)| person))
             .map(String::as_str)
-            .filter(|absent| *absent != person)
-        {
-            let Some(first) = self.substitute(absent, at) else {
+            .collect()
+    }
+
+    /// In whose place this person acts at this instant in this organisation: of those who named them, and of those who named
+    /// somebody who is away and named them. It goes no further. Where one of the two named somebody themselves, it must be somebody
+    /// whom the first may name as well: nobody's right goes by a way that only others were allowed.
+    pub fn steads(&self, org: &str, person: &str, at: UtcMillis) -> BTreeSet<Stead<'_>> {
+        let mut steads = BTreeSet::new();
+        let others = self.absent(org).into_iter().filter(|absent| *absent != person);
+        for absent in others {
+            let Some(first) = self.substitute(org, absent, at) else {
                 continue;
             };
-            if first == person {
+            if first.substitute == person {
                 steads.insert(Stead {
                     absent,
                     through: None,
                 });
-            } else if self.substitute(first, at) == Some(person) {
+                continue;
+            }
+            let second = self.substitute(org, first.substitute, at);
+            let passes = |second: &Named<'_>| {
+                let set = first.own || second.own;
+                second.substitute == person
+                    && (!set || self.may_name(absent).iter().any(|named| named == person))
+            };
+            if second.is_some_and(|second| passes(&second)) {
                 steads.insert(Stead {
                     absent,
-                    through: Some(first),
+                    through: Some(first.substitute),
                 });
             }
         }
         steads
     }
 
-    /// People who would stand in for each other in a circle at some instant: the first one found, in order.
-    pub fn circle(&self) -> Option<Vec<&str>> {
+    /// People who would stand in for each other in a circle at some instant in this organisation: the first one found, in order.
+    pub fn circle(&self, org: &str) -> Option<Vec<&str>> {
         // Who is away changes only where a span begins or ends, and a circle needs spans: the last of them to begin.
-        let starts: BTreeSet<UtcMillis> = self.0.values().flatten().map(|span| span.from).collect();
+        let own = self.own.iter().filter(|((of, _), _)| of == org);
+        let starts: BTreeSet<UtcMillis> = self
+            .configured
+            .values()
+            .chain(own.map(|(_, spans)| spans))
+            .flatten()
+            .map(|span| span.from)
+            .collect();
+        let people = self.absent(org);
         for at in starts {
-            for first in self.0.keys().map(String::as_str) {
-                let mut way = vec![first];
-                while let Some(next) = way.last().and_then(|last| self.substitute(last, at)) {
-                    if next == first {
+            for first in &people {
+                let mut way = vec![*first];
+                while let Some(next) = way.last().and_then(|last| self.substitute(org, last, at)) {
+                    if next.substitute == *first {
                         return Some(way);
                     }
-                    if way.contains(&next) {
+                    if way.contains(&next.substitute) {
                         break;
                     }
-                    way.push(next);
+                    way.push(next.substitute);
                 }
             }
         }

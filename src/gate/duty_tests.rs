@@ -81,7 +81,7 @@ fn a_substitute_acts_from_the_first_instant_to_the_last_and_two_steps_far() {
         ("tomas", &[(150, 300, "ines")]),
     ]);
     let steads = |person: &str, at: i64| -> Vec<(String, Option<String>)> {
-        let steads = absences.steads(person, UtcMillis(at));
+        let steads = absences.steads("acme", person, UtcMillis(at));
         let named = steads.into_iter();
         named
             .map(|stead| (stead.absent.to_owned(), stead.through.map(str::to_owned)))
@@ -107,7 +107,7 @@ fn a_substitute_acts_from_the_first_instant_to_the_last_and_two_steps_far() {
         ],
         "three steps are too far: nothing of dana's"
     );
-    assert_eq!(absences.circle(), None);
+    assert_eq!(absences.circle("acme"), None);
 }
 
 #[test]
@@ -145,8 +145,75 @@ fn a_circle_is_one_only_where_its_spans_meet() {
             Some(vec!["b", "c"]),
         ),
     ] {
-        assert_eq!(absences(list).circle(), expected, "{list:?}");
+        assert_eq!(absences(list).circle("acme"), expected, "{list:?}");
     }
+}
+
+/// Dana may name Mira or Tomas, Mira may name Ines or Tomas.
+fn set(own: &[(&str, &[(i64, i64, &str)])]) -> Absences {
+    let list = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
+    let own = own.iter().map(|(person, spans)| {
+        let spans = spans
+            .iter()
+            .map(|(from, until, substitute)| away(*from, *until, substitute));
+        (("acme".to_owned(), (*person).to_owned()), spans.collect())
+    });
+    absences(&[("mira", &[(500, 600, "kai")])])
+        .naming([
+            ("dana".to_owned(), list(&["mira", "tomas"])),
+            ("mira".to_owned(), list(&["ines", "tomas"])),
+        ])
+        .with_own(own)
+}
+
+fn acts_for(absences: &Absences, person: &str, at: i64) -> Vec<String> {
+    let steads = absences.steads("acme", person, UtcMillis(at)).into_iter();
+    steads.map(|stead| stead.absent.to_owned()).collect()
+}
+
+#[test]
+fn what_people_set_themselves_holds_in_one_organisation_and_only_for_whom_they_may_name() {
+    let dana = set(&[("dana", &[(100, 200, "mira")])]);
+    assert_eq!(acts_for(&dana, "mira", 100), ["dana"]);
+    assert_eq!(acts_for(&dana, "mira", 200), [""; 0]);
+    assert!(dana.steads("rival", "mira", UtcMillis(150)).is_empty());
+    // Whom the configuration does not let her name, or no longer, acts for nobody.
+    for stranger in ["ines", "kai", "eve"] {
+        let named = set(&[("dana", &[(100, 200, stranger)])]);
+        assert_eq!(acts_for(&named, stranger, 150), [""; 0], "{stranger}");
+    }
+    // What is configured holds first.
+    let both = set(&[("mira", &[(500, 600, "ines")])]);
+    assert_eq!(acts_for(&both, "kai", 550), ["mira"]);
+    assert_eq!(acts_for(&both, "ines", 550), [""; 0]);
+}
+
+#[test]
+fn no_right_goes_by_a_way_that_only_others_were_allowed() {
+    // Mira may name Ines, but Dana may not: so Ines acts for Mira, and for Dana nobody does through her.
+    let ines = set(&[("dana", &[(100, 200, "mira")]), ("mira", &[(100, 200, "ines")])]);
+    assert_eq!(acts_for(&ines, "ines", 150), ["mira"]);
+    // Tomas is whom both may name.
+    let tomas = set(&[("dana", &[(100, 200, "mira")]), ("mira", &[(100, 200, "tomas")])]);
+    assert_eq!(acts_for(&tomas, "tomas", 150), ["dana", "mira"]);
+    // Nor behind a span of the configuration: Kai acts for Mira there, and Dana may not name Kai.
+    let kai = set(&[("dana", &[(500, 600, "mira")])]);
+    assert_eq!(acts_for(&kai, "kai", 550), ["mira"]);
+}
+
+#[test]
+fn a_circle_of_what_is_set_is_found_too() {
+    let circle = set(&[("dana", &[(100, 200, "tomas")])])
+        .naming([
+            ("dana".to_owned(), vec!["tomas".to_owned()]),
+            ("tomas".to_owned(), vec!["dana".to_owned()]),
+        ])
+        .with_own([
+            (("acme".to_owned(), "dana".to_owned()), vec![away(100, 200, "tomas")]),
+            (("acme".to_owned(), "tomas".to_owned()), vec![away(150, 300, "dana")]),
+        ]);
+    assert_eq!(circle.circle("acme"), Some(vec!["dana", "tomas"]));
+    assert_eq!(circle.circle("rival"), None);
 }
 
 proptest! {
@@ -163,13 +230,13 @@ proptest! {
         }
         let absences = Absences::new(list.clone());
         for person in names {
-            for stead in absences.steads(person, UtcMillis(at)) {
+            for stead in absences.steads("acme", person, UtcMillis(at)) {
                 prop_assert_ne!(stead.absent, person);
                 prop_assert!(list[stead.absent].iter().any(|span| span.holds(UtcMillis(at))));
             }
         }
         // Where a circle is found, every span of it holds at one instant.
-        if let Some(circle) = absences.circle() {
+        if let Some(circle) = absences.circle("acme") {
             let all_at = |at: UtcMillis| circle.iter().all(|person| list[*person].iter().any(|span| span.holds(at)));
             let starts = list.values().flatten().map(|span| span.from);
             prop_assert!(starts.into_iter().any(all_at));

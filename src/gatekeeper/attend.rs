@@ -56,7 +56,7 @@ impl Gatekeeper {
         let shown = user.ids.first().cloned().unwrap_or_default();
         let plain = |ballot| Attended {
             ballot,
-            roll: Arc::clone(self.roll()),
+            roll: self.roll(),
             insight: Insight::default(),
         };
         if !home.channel.admits(user.tenant.as_deref()) {
@@ -105,20 +105,23 @@ impl Gatekeeper {
         }
         Ok(Attended {
             ballot: Ballot::Person(known.id),
-            roll: self.rolled(found),
+            roll: self.rolled(found).await?,
             insight,
         })
     }
 
     /// The roll for an answer of an operator whom the caller knows by other means than a platform.
+    ///
+    /// # Errors
+    /// The store failed.
     pub async fn roll_for(
         &self,
         org: &Org,
         operator: &OperatorId,
         dossier: Option<&Dossier>,
-    ) -> (Arc<Roll>, Insight) {
+    ) -> Result<(Arc<Roll>, Insight), StoreError> {
         if !self.directories().is_in_use(org) {
-            return (Arc::clone(self.roll()), Insight::default());
+            return Ok((self.roll_now().await?, Insight::default()));
         }
         let mut casts = vec![Cast {
             person: operator,
@@ -137,7 +140,7 @@ impl Gatekeeper {
             insight.behind = stated.persons;
             insight.requester_unsure = stated.unsure;
         }
-        (self.rolled(found), insight)
+        Ok((self.rolled(found).await?, insight))
     }
 
     /// The roll by which an approved request is consumed: everybody whose vote counts is asked about once more.
@@ -164,7 +167,7 @@ impl Gatekeeper {
                 None => Vec::new(),
             },
         };
-        Ok(self.rolled(found))
+        self.rolled(found).await
     }
 
     /// The roll by which grants are judged that may cover a new call.
@@ -175,7 +178,7 @@ impl Gatekeeper {
         tool: &str,
     ) -> Result<Arc<Roll>, StoreError> {
         if !self.directories().is_in_use(org) {
-            return Ok(Arc::clone(self.roll()));
+            return self.roll_now().await;
         }
         let mut found = Vec::new();
         for grant in self.grants(org).await? {
@@ -183,7 +186,7 @@ impl Gatekeeper {
                 found.extend(self.grantors(&grant).await);
             }
         }
-        Ok(self.rolled(found))
+        self.rolled(found).await
     }
 
     /// Persons behind a call that only a platform knows.
@@ -203,12 +206,14 @@ impl Gatekeeper {
         }
     }
 
-    fn rolled(&self, found: Vec<Found>) -> Arc<Roll> {
-        if found.is_empty() {
-            Arc::clone(self.roll())
+    /// The roll as it is now, with what was found out.
+    async fn rolled(&self, found: Vec<Found>) -> Result<Arc<Roll>, StoreError> {
+        let roll = self.roll_now().await?;
+        Ok(if found.is_empty() {
+            roll
         } else {
-            Arc::new(self.roll().with(found))
-        }
+            Arc::new(roll.with(found))
+        })
     }
 
     async fn grantors(&self, grant: &Grant) -> Vec<Found> {

@@ -14,10 +14,19 @@ use crate::storage::StoreError;
 impl Gatekeeper {
     /// Whether this person may see all of a request's arguments at this instant: who may vote on it, in whatever place, and who
     /// could approve it alone. Nobody approves what they could not see.
-    pub fn may_see_all(&self, person: &OperatorId, row: &Confirmation, at: UtcMillis) -> bool {
+    ///
+    /// # Errors
+    /// The store failed: nobody knows who acts for whom.
+    pub async fn may_see_all(
+        &self,
+        person: &OperatorId,
+        row: &Confirmation,
+        at: UtcMillis,
+    ) -> Result<bool, StoreError> {
+        let roll = self.roll_now().await?;
         let glass = row.terms.decision.break_glass.as_ref();
-        self.roll().may_decide(person, &row.org, &row.in_force(), at)
-            || glass.is_some_and(|glass| may_break(self.roll(), person, &row.org, glass, at))
+        Ok(roll.may_decide(person, &row.org, &row.in_force(), at)
+            || glass.is_some_and(|glass| may_break(&roll, person, &row.org, glass, at)))
     }
 
     pub(super) async fn glass(
@@ -36,8 +45,8 @@ impl Gatekeeper {
         let row = &dossier.confirmation;
         let now = self.store().read().now().await?;
         let reason = self.text(reason).map(|reason| reason.value).unwrap_or_default();
-        let notices = self
-            .roll()
+        let roll = self.roll_now().await?;
+        let notices = roll
             .deciders(org, &row.terms, now)
             .filter(|voter| voter.id != *operator)
             .filter_map(|voter| self.glass_notice(row, &voter.id, operator, &reason))

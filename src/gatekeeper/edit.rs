@@ -120,7 +120,7 @@ impl Gatekeeper {
     /// What people changed of a request, in one line for whoever asked; nothing where it is as it was proposed.
     pub async fn changes(&self, org: &Org, id: &ConfirmationId) -> Result<Option<String>, StoreError> {
         let dossier = self.dossier(org, id).await?;
-        Ok(dossier.and_then(|dossier| in_words(&dossier.confirmation, self.roll())))
+        Ok(dossier.and_then(|dossier| in_words(&dossier.confirmation, &self.roll())))
     }
 
     /// Policy on the edited call. An edit opens no way around a rule: what is denied stays denied, and whoever would have to be asked

@@ -14,6 +14,7 @@ use crate::confirmation::cancel::{Cancel, Cancelled};
 use crate::confirmation::decide::{Backing, Ballot, Decide, Decided, Refusal, Ruling, Surface, Target};
 use crate::confirmation::grant::Wish;
 use crate::confirmation::outcome::{Report, Reported};
+use crate::confirmation::live::LiveRoll;
 use crate::confirmation::roll::Roll;
 use crate::confirmation::{Dossier, Outcome};
 use crate::delivery::card::CardMaker;
@@ -25,6 +26,7 @@ use crate::storage::{Store, StoreError};
 
 pub mod ask;
 pub mod attend;
+pub mod away;
 mod break_glass;
 pub mod council;
 pub mod directory;
@@ -120,7 +122,7 @@ pub struct Parts {
     /// What the rules say.
     pub policy: Arc<Policy>,
     /// Who may decide.
-    pub roll: Arc<Roll>,
+    pub roll: LiveRoll,
     /// Who is who.
     pub people: Arc<People>,
     /// Who is who by what the platforms say.
@@ -154,9 +156,9 @@ impl Gatekeeper {
         &self.0.store
     }
 
-    /// Who may decide.
-    pub fn roll(&self) -> &Arc<Roll> {
-        &self.0.roll
+    /// Who may decide, for what only shows it: what decides asks [`Gatekeeper::roll_now`].
+    pub fn roll(&self) -> Arc<Roll> {
+        self.0.roll.get()
     }
 
     /// Who is who.
@@ -256,7 +258,7 @@ impl Gatekeeper {
         } else {
             None
         };
-        let (roll, insight) = self.roll_for(org, operator, dossier.as_ref()).await;
+        let (roll, insight) = self.roll_for(org, operator, dossier.as_ref()).await?;
         let decide = Decide {
             target: Target::Request {
                 id: id.clone(),

@@ -169,6 +169,11 @@ impl People {
         })
     }
 
+    /// The operators of an organisation, in the order of the configuration.
+    pub fn of_org<'a>(&'a self, org: &'a Org) -> impl Iterator<Item = &'a OperatorId> {
+        self.of(org).map(|person| &person.id)
+    }
+
     fn of<'a>(&'a self, org: &'a Org) -> impl Iterator<Item = &'a Person> {
         self.persons
             .iter()

@@ -295,7 +295,7 @@ impl Wait<'_> {
         let reason = match dossier.confirmation.state.status() {
             Status::Pending => return Ok(parked(id)),
             Status::Approved => return self.consume(&dossier, digest).await,
-            Status::Rejected => words::rejected(&dossier, self.gatekeeper.roll()),
+            Status::Rejected => words::rejected(&dossier, &self.gatekeeper.roll()),
             Status::Expired => words::denied(
                 &format!("nobody decided request {id} in time"),
                 DenyReason::Expired,
@@ -315,9 +315,9 @@ impl Wait<'_> {
             .consume(Via::Host, self.caller, id, digest)
             .await?;
         let verdict = match granted {
-            Ok(granted) => match changed(dossier, &granted, self.gatekeeper.roll()) {
+            Ok(granted) => match changed(dossier, &granted, &self.gatekeeper.roll()) {
                 Ok(changed) => HookVerdict::Allow {
-                    reason: words::approved(dossier, self.gatekeeper.roll()),
+                    reason: words::approved(dossier, &self.gatekeeper.roll()),
                     changed,
                 },
                 // The permit is used; nothing runs under it.

@@ -303,7 +303,7 @@ impl Bench {
             directories: crate::gatekeeper::Directories::none(),
             store,
             policy: Arc::new(policy()),
-            roll,
+            roll: roll.into(),
             people: Arc::new(people),
             registry,
             maker,

@@ -27,7 +27,7 @@ use crate::job::submit::Submit;
 use crate::job::{Job, JobState, JobStatus};
 use crate::storage::read::ReadError;
 use crate::storage::{
-    AuditFilter, CallKey, ConfirmationFilter, Counts, GrantFilter, Item, JobFilter, Loaded, Page, Read,
+    AuditFilter, CallKey, ConfirmationFilter, Counts, GrantFilter, Item, JobFilter, Loaded, Note, NoteKind, Page, Read,
     Refused, Store, StoreError, Touches, Transaction, Wakes, Workspace, Writer,
 };
 
@@ -547,6 +547,10 @@ impl Read for World {
             items: Vec::new(),
             next_cursor: None,
         })
+    }
+
+    async fn notes(&self, _: NoteKind) -> Result<Vec<Note>, StoreError> {
+        Ok(Vec::new())
     }
 
     async fn audit(&self, _: &AuditFilter) -> Result<Page<Event>, ReadError> {

@@ -4,6 +4,7 @@ use serde::Serialize;
 
 use super::rows::grant::{GrantChange, GrantRow};
 use super::rows::log::{EventRow, HeadRow, ReplayMemory, TallyRow};
+use super::rows::note::NoteRow;
 use super::rows::request::{ConfirmationChange, ConfirmationRow, DeliveryRow, VoteRow};
 use super::rows::spell;
 use super::rows::work::{JobChange, JobRow, OutboxRow};
@@ -25,13 +26,14 @@ pub(super) enum Step {
     InsertGrants,
     ChangeGrants,
     PutTallies,
+    PutNotes,
     InsertEvents,
     MoveHeads,
 }
 
 impl Step {
     /// All of them, in the order in which they are written.
-    pub(super) const ALL: [Self; 15] = [
+    pub(super) const ALL: [Self; 16] = [
         Self::InsertJobs,
         Self::InsertConfirmations,
         Self::ChangeConfirmations,
@@ -45,6 +47,7 @@ impl Step {
         Self::InsertGrants,
         Self::ChangeGrants,
         Self::PutTallies,
+        Self::PutNotes,
         Self::InsertEvents,
         Self::MoveHeads,
     ];
@@ -115,6 +118,7 @@ pub(super) fn puts(changes: &Changes) -> Vec<Put> {
         .iter()
         .map(|(grant, stored)| GrantChange::of(grant, *stored));
     let tallies: Vec<_> = changes.tallies.iter().map(TallyRow::from).collect();
+    let notes: Vec<_> = changes.notes.iter().map(NoteRow::from).collect();
     let events: Vec<_> = changes.events.iter().map(EventRow::from).collect();
     let heads: Vec<_> = changes.heads.iter().map(HeadRow::from).collect();
     [
@@ -131,6 +135,7 @@ pub(super) fn puts(changes: &Changes) -> Vec<Put> {
         put(Step::InsertGrants, &grants),
         put(Step::ChangeGrants, &used.collect::<Vec<_>>()),
         put(Step::PutTallies, &tallies),
+        put(Step::PutNotes, &notes),
         put(Step::InsertEvents, &events),
         put(Step::MoveHeads, &heads),
     ]

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, HashSet};
 use gatepost_channel::UtcMillis;
 
 use super::rows::grant::GrantRow;
+use super::rows::note::NoteRow;
 use super::rows::log::{HeadRow, ReplayMemory, TallyRow};
 use super::rows::request::{ConfirmationRow, DeliveryRow, VoteRow};
 use super::rows::work::{JobRow, OutboxRow};
@@ -27,6 +28,7 @@ pub(super) enum Kind {
     Replay,
     Grant,
     Tally,
+    Note,
 }
 
 impl Kind {
@@ -42,6 +44,7 @@ impl Kind {
             "replay" => Self::Replay,
             "standing_grant" => Self::Grant,
             "tally" => Self::Tally,
+            "note" => Self::Note,
             _ => return None,
         })
     }
@@ -81,7 +84,13 @@ impl Dossiers {
                     cards.push(row.read());
                 }
             }
-            Kind::Job | Kind::Outbox | Kind::Head | Kind::Replay | Kind::Grant | Kind::Tally => {}
+            Kind::Job
+            | Kind::Outbox
+            | Kind::Head
+            | Kind::Replay
+            | Kind::Grant
+            | Kind::Tally
+            | Kind::Note => {}
         }
         Ok(())
     }
@@ -178,6 +187,11 @@ pub(super) fn gather(
             Kind::Tally => {
                 for row in parse_all::<TallyRow>("tally", body)? {
                     loaded.tallies.push(row.read()?);
+                }
+            }
+            Kind::Note => {
+                for row in parse_all::<NoteRow>("note", body)? {
+                    loaded.notes.push(row.read()?);
                 }
             }
         }

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use gatepost_channel::UtcMillis;
 
+use super::note::{Note, NoteKey};
 use super::tally::{Tally, TallyKey};
 use super::workspace::{CallKey, Changes, Loaded, ReplayKey, ReplayRow, Touches, TwinKey};
 use super::{Transaction, Workspace};
@@ -31,6 +32,8 @@ pub struct Memory {
     pub replays: Vec<ReplayRow>,
     /// Tallies.
     pub tallies: BTreeMap<TallyKey, Tally>,
+    /// Notes.
+    pub notes: BTreeMap<(NoteKey, String), Note>,
     /// Audit events, oldest first.
     pub events: Vec<Sealed>,
     /// Chain heads.
@@ -102,6 +105,7 @@ impl Memory {
             jobs: self.jobs.values().cloned().collect(),
             outbox: self.outbox.values().cloned().collect(),
             grants: self.grants.values().cloned().collect(),
+            notes: self.notes.values().cloned().collect(),
             due_confirmations: due
                 .into_iter()
                 .take(touches.due_confirmations)
@@ -202,6 +206,9 @@ impl Memory {
         }
         for tally in changes.tallies {
             self.tallies.insert(tally.key.clone(), tally);
+        }
+        for note in changes.notes {
+            self.notes.insert((note.key.clone(), note.name.clone()), note);
         }
         self.events.extend(changes.events);
         for head in changes.heads {

@@ -26,6 +26,7 @@ mod gather;
 #[cfg(test)]
 pub mod memory;
 mod migrate;
+pub mod note;
 pub mod open;
 mod postgres;
 pub mod read;
@@ -39,6 +40,7 @@ pub mod wake;
 mod wanted;
 pub mod workspace;
 
+pub use note::{Note, NoteKey, NoteKind};
 pub use open::{ClockOffset, OpenError, Settings, open};
 pub use read::{AuditFilter, ConfirmationFilter, Counts, GrantFilter, JobFilter, Page, Read, ReadError};
 pub use tally::{Mark, Tally, TallyKey};

@@ -3,7 +3,7 @@
 use async_trait::async_trait;
 use gatepost_channel::UtcMillis;
 
-use super::{StoreError, TokenHash};
+use super::{Note, NoteKind, StoreError, TokenHash};
 use crate::audit::{ChainHead, Event};
 use crate::confirmation::grant::Grant;
 use crate::confirmation::{Dossier, Status};
@@ -154,6 +154,8 @@ pub trait Read: Send + Sync {
     async fn jobs(&self, filter: &JobFilter) -> Result<Page<Job>, ReadError>;
     /// A page of grants.
     async fn grants(&self, filter: &GrantFilter) -> Result<Page<Grant>, ReadError>;
+    /// The notes of one kind, of all organisations, in order of organisation and name.
+    async fn notes(&self, kind: NoteKind) -> Result<Vec<Note>, StoreError>;
     /// A page of audit events with what is kept beside them, in order of organisation and `seq`.
     async fn audit(&self, filter: &AuditFilter) -> Result<Page<Event>, ReadError>;
     /// The chain heads.

@@ -10,11 +10,12 @@ use super::cursor::{self, List};
 use super::gather::{Dossiers, Kind};
 use super::rows::grant::GrantRow;
 use super::rows::log::{EventRow, HeadRow};
+use super::rows::note::NoteRow;
 use super::rows::work::JobRow;
 use super::rows::{Text, parse, spell};
 use super::{
-    AuditFilter, ConfirmationFilter, Counts, GrantFilter, JobFilter, Page, Read, ReadError, StoreError,
-    TokenHash, select, sql,
+    AuditFilter, ConfirmationFilter, Counts, GrantFilter, JobFilter, Note, NoteKind, Page, Read, ReadError,
+    StoreError, TokenHash, select, sql,
 };
 use crate::audit::{ChainHead, Event, opening};
 use crate::confirmation::Dossier;
@@ -50,6 +51,8 @@ pub(super) trait Ask: Send + Sync + 'static {
     const JOB: &'static str;
     /// A row of `standing_grant` as JSON.
     const GRANT: &'static str;
+    /// A row of `note` as JSON.
+    const NOTE: &'static str;
     /// A row of `audit_event` as JSON.
     const EVENT: &'static str;
     /// A row of `chain_head` as JSON.
@@ -206,6 +209,16 @@ where
         };
         let items = rows.iter().filter_map(read).collect();
         Ok(Page { items, next_cursor })
+    }
+
+    async fn notes(&self, kind: NoteKind) -> Result<Vec<Note>, StoreError> {
+        let mut query = QueryBuilder::new(format!("SELECT 'note', {} FROM note WHERE kind = ", A::NOTE));
+        A::bind(&mut query, Value::Text(kind.as_str().to_owned()));
+        query.push(" ORDER BY org, name");
+        let rows = self.0.bodies(query).await?;
+        rows.iter()
+            .map(|(_, body)| parse::<NoteRow>("note", body)?.read())
+            .collect()
     }
 
     async fn audit(&self, filter: &AuditFilter) -> Result<Page<Event>, ReadError> {

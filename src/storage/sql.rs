@@ -14,6 +14,9 @@ pub(super) const TALLY_REPLACES: &str =
     "ON CONFLICT (org, counter, scope, token, person) DO UPDATE SET marks = excluded.marks,
   forget_at = excluded.forget_at";
 
+/// After an insert into `note`: a row that is there already is replaced.
+pub(super) const NOTE_REPLACES: &str = "ON CONFLICT (org, kind, name) DO UPDATE SET body = excluded.body";
+
 /// The next deadline of an undecided request.
 pub(super) const NEXT_DEADLINE: &str =
     "SELECT min(expires_at), '' FROM confirmation WHERE status = 'pending'";

@@ -24,6 +24,8 @@ pub(super) struct Wanted {
     pub(super) grants: Vec<String>,
     /// Organisation, token, tool.
     pub(super) grant_keys: Vec<[Text; 3]>,
+    /// Organisation, kind.
+    pub(super) notes: Vec<[Text; 2]>,
 }
 
 impl From<&Touches> for Wanted {
@@ -48,6 +50,10 @@ impl From<&Touches> for Wanted {
             let (org, token) = (key.org.as_str(), key.token.as_str());
             [org, &key.counter, &key.scope, token, &key.person].map(Text::keep)
         });
+        let notes = touches
+            .notes
+            .iter()
+            .map(|key| [key.org.as_str(), key.kind.as_str()].map(Text::keep));
         Self {
             orgs: touches.orgs.iter().map(|org| Text::keep(org.as_str())).collect(),
             confirmations: touches
@@ -64,6 +70,7 @@ impl From<&Touches> for Wanted {
             outbox: touches.outbox.iter().map(|id| id.as_str().to_owned()).collect(),
             grants: touches.grants.iter().map(|id| id.as_str().to_owned()).collect(),
             grant_keys: grant_keys.collect(),
+            notes: notes.collect(),
         }
     }
 }

@@ -10,9 +10,11 @@ use serde::{Deserialize, Serialize};
 
 mod card;
 mod grant;
+mod note;
 
 pub use grant::GrantKey;
 
+use super::note::{Note, NoteKey};
 use super::tally::{Tally, TallyKey};
 use super::wake::Wake;
 use crate::audit::{ChainHead, Draft, Sealed};
@@ -100,6 +102,8 @@ pub struct Touches {
     pub grants: BTreeSet<GrantId>,
     /// Grants that have not ended, by what they may cover. Their organisation must be touched too.
     pub grant_keys: BTreeSet<GrantKey>,
+    /// All notes of a kind in an organisation. The organisation must be touched too: its chain head keeps others from writing some.
+    pub notes: BTreeSet<NoteKey>,
     /// This many requests whose deadline passed, oldest first.
     pub due_confirmations: usize,
     /// This many outbox rows that are due and not leased, oldest first; rows locked by others are skipped.
@@ -137,6 +141,8 @@ pub struct Workspace {
     jobs: BTreeMap<JobId, Held<Job>>,
     outbox: BTreeMap<OutboxId, Held<OutboxItem>>,
     grants: BTreeMap<GrantId, Held<Grant>>,
+    /// With whether it was changed.
+    notes: BTreeMap<(NoteKey, String), (Note, bool)>,
     due_confirmations: Vec<ConfirmationId>,
     due_outbox: Vec<OutboxId>,
     runnable_jobs: Vec<JobId>,
@@ -170,6 +176,8 @@ pub struct Loaded {
     pub outbox: Vec<OutboxItem>,
     /// Locked grants.
     pub grants: Vec<Grant>,
+    /// Notes of the touched kinds.
+    pub notes: Vec<Note>,
     /// Due requests, oldest first (their dossiers are in `dossiers`).
     pub due_confirmations: Vec<ConfirmationId>,
     /// Due outbox rows, oldest first.
@@ -250,6 +258,7 @@ impl Workspace {
             );
         }
         workspace.hold_grants(loaded.grants);
+        workspace.hold_notes(loaded.notes);
         workspace.calls = loaded.calls.into_iter().collect();
         workspace.twins = loaded.twins.into_iter().collect();
         workspace.replays = loaded
@@ -594,6 +603,7 @@ impl Workspace {
             .map(|held| held.value)
             .collect();
         (changes.new_grants, changes.changed_grants) = self.changed_grants();
+        changes.notes = self.changed_notes();
         changes.removed_outbox = self.removed_outbox.into_iter().collect();
         changes.new_votes = self.new_votes;
         changes.new_replays = self.new_replays;
@@ -656,6 +666,8 @@ pub struct Changes {
     pub changed_grants: Vec<(Grant, i64)>,
     /// Rows to insert or replace by key.
     pub tallies: Vec<Tally>,
+    /// Rows to insert or replace by key.
+    pub notes: Vec<Note>,
     /// Events to insert, in order of organisation-wise `seq`.
     pub events: Vec<Sealed>,
     /// Chain heads to insert or replace.
@@ -680,6 +692,7 @@ impl Changes {
             && self.new_grants.is_empty()
             && self.changed_grants.is_empty()
             && self.tallies.is_empty()
+            && self.notes.is_empty()
             && self.events.is_empty()
     }
 }

@@ -64,7 +64,7 @@ impl Session<'_> {
                     denial(DenyReason::GateError, CHANGED),
                 ));
             }
-            let stored = Stored::of(&dossier.confirmation, self.runner.gatekeeper.roll());
+            let stored = Stored::of(&dossier.confirmation, &self.runner.gatekeeper.roll());
             return self.permit(*at, Some((&dossier, stored))).await;
         }
         self.taken.push(id.clone());
@@ -93,7 +93,7 @@ impl Session<'_> {
             .filter(|vote| vote.decision == gatepost_channel::Decision::Reject);
         let said: Vec<String> = rejections
             .map(|vote| {
-                let name = vote.voter(roll);
+                let name = vote.voter(&roll);
                 match &vote.reason {
                     Some(reason) => format!("rejected by {name}: {reason}"),
                     None => format!("rejected by {name}, who gave no reason"),

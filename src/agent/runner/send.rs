@@ -226,7 +226,7 @@ impl Session<'_> {
             Some(stored) => stored,
             None => match self.store().read().dossier(id).await? {
                 None => return Ok(Err(CHANGED)),
-                Some(dossier) => Stored::of(&dossier.confirmation, self.runner.gatekeeper.roll()),
+                Some(dossier) => Stored::of(&dossier.confirmation, &self.runner.gatekeeper.roll()),
             },
         };
         let same = stored.tool.as_str() == tool

@@ -157,7 +157,7 @@ impl Engine {
             directories: crate::gatekeeper::Directories::none(),
             store: store.clone(),
             policy: Arc::clone(&loaded.policy),
-            roll,
+            roll: roll.into(),
             people: Arc::new(people::people(&loaded.config)),
             registry: registry.clone(),
             maker: maker.clone(),

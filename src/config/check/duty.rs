@@ -109,7 +109,7 @@ fn no_circle(view: &View<'_>) {
         view.operators()
             .map(|operator| (operator.id.clone(), operator.away.clone())),
     );
-    let Some(circle) = absences.circle() else { return };
+    let Some(circle) = absences.circle("") else { return };
     let first = circle.first().copied().unwrap_or_default();
     let index = view
         .operators

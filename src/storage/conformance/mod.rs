@@ -29,6 +29,7 @@ mod fault;
 mod growth;
 mod log;
 mod model;
+mod note;
 mod pages;
 mod place;
 mod request;
@@ -98,6 +99,9 @@ on_both! {
     tally:
         of_sixteen_calls_as_many_as_the_limit_are_taken,
         a_window_moves_on_and_what_is_past_is_forgotten;
+    note:
+        a_note_is_kept_replaced_and_found_by_its_kind,
+        of_sixteen_writers_of_one_note_none_is_lost;
     fault:
         a_bad_item_does_not_hurt_its_neighbours,
         a_statement_that_fails_leaves_nothing_half_written,

@@ -16,6 +16,7 @@ use crate::storage::batch::Fault;
 use crate::storage::gather::{Due, Gathered, Kind, gather};
 use crate::storage::rows::grant::GrantRow;
 use crate::storage::rows::log::{HeadRow, ReplayMemory, TallyRow};
+use crate::storage::rows::note::NoteRow;
 use crate::storage::rows::request::{ConfirmationRow, DeliveryRow, VoteRow};
 use crate::storage::rows::spell;
 use crate::storage::rows::work::{JobRow, OutboxRow};
@@ -159,6 +160,7 @@ pub(super) async fn load(
         let mut rows = Rows::new();
         let orgs = lock_heads(connection, &keys, offset, spoiled, &mut rows).await?;
         lock_grants(connection, &keys, &orgs, &mut rows).await?;
+        lock_notes(connection, touches, &orgs, &mut rows).await?;
         lock_tallies(connection, touches, &mut rows).await?;
         let (now, due) = lock_rows(connection, &keys, offset, &orgs, spoiled, &mut rows).await?;
         let Gathered { loaded, spoiled: new } = gather(touches, now, &rows, &due)?;
@@ -249,6 +251,36 @@ async fn lock_tallies(c: &mut PgConnection, touches: &Touches, rows: &mut Rows) 
         .await
         .map_err(|error| fault(&error))?;
     rows.extend(locked.into_iter().map(|body| (Kind::Tally, body)));
+    Ok(())
+}
+
+/// Notes lie behind the chain head of their organisation, as grants do.
+static NOTES: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        "SELECT {} FROM note CROSS JOIN json_array_elements($1::json) AS wanted
+         WHERE org = wanted->>0 AND kind = wanted->>1 AND org = ANY ($2)
+         ORDER BY org, kind, name FOR UPDATE OF note",
+        NoteRow::POSTGRES
+    )
+});
+
+/// Locks the notes of these organisations that are wanted; most batches want none.
+async fn lock_notes(
+    c: &mut PgConnection,
+    touches: &Touches,
+    orgs: &[String],
+    rows: &mut Rows,
+) -> Result<(), Fault> {
+    if touches.notes.is_empty() {
+        return Ok(());
+    }
+    let locked: Vec<String> = sqlx::query_scalar(NOTES.as_str())
+        .bind(spell(&Wanted::from(touches).notes))
+        .bind(orgs)
+        .fetch_all(c)
+        .await
+        .map_err(|error| fault(&error))?;
+    rows.extend(locked.into_iter().map(|body| (Kind::Note, body)));
     Ok(())
 }
 

@@ -13,6 +13,7 @@ use crate::storage::migrate::POSTGRES;
 use crate::storage::reader::{Ask, Keyed, Value};
 use crate::storage::rows::grant::GrantRow;
 use crate::storage::rows::log::{EventRow, HeadRow};
+use crate::storage::rows::note::NoteRow;
 use crate::storage::rows::request::{ConfirmationRow, DeliveryRow, VoteRow};
 use crate::storage::rows::work::JobRow;
 use crate::storage::{ClockOffset, StoreError};
@@ -62,6 +63,7 @@ impl Ask for Postgreses {
     const CONTAINS: &'static str = "strpos";
     const JOB: &'static str = JobRow::POSTGRES;
     const GRANT: &'static str = GrantRow::POSTGRES;
+    const NOTE: &'static str = NoteRow::POSTGRES;
     const EVENT: &'static str = EventRow::POSTGRES;
     const HEAD: &'static str = HeadRow::POSTGRES;
 

@@ -10,9 +10,10 @@ use crate::storage::batch::Fault;
 use crate::storage::difference::{Put, Step, puts};
 use crate::storage::rows::grant::GrantRow;
 use crate::storage::rows::log::{EventRow, HeadRow, ReplayMemory, TallyRow};
+use crate::storage::rows::note::NoteRow;
 use crate::storage::rows::request::{ConfirmationRow, DeliveryRow, VoteRow};
 use crate::storage::rows::work::{JobRow, OutboxRow};
-use crate::storage::sql::{HEAD_MOVES, OUTBOX_REPLACES, TALLY_REPLACES};
+use crate::storage::sql::{HEAD_MOVES, NOTE_REPLACES, OUTBOX_REPLACES, TALLY_REPLACES};
 use crate::storage::{Changes, StoreError};
 
 /// The one UPDATE of a request. What leaves `pending` leaves it here, under the bound that its new state needs; anything else
@@ -55,6 +56,7 @@ static PUT_OUTBOX: LazyLock<String> =
     LazyLock::new(|| format!("{} {OUTBOX_REPLACES}", OutboxRow::POSTGRES_INSERT));
 static PUT_TALLIES: LazyLock<String> =
     LazyLock::new(|| format!("{} {TALLY_REPLACES}", TallyRow::POSTGRES_INSERT));
+static PUT_NOTES: LazyLock<String> = LazyLock::new(|| format!("{} {NOTE_REPLACES}", NoteRow::POSTGRES_INSERT));
 static MOVE_HEADS: LazyLock<String> = LazyLock::new(|| format!("{} {HEAD_MOVES}", HeadRow::POSTGRES_INSERT));
 
 /// The end that every step of the statement has: what it reached is counted.
@@ -126,6 +128,7 @@ fn part(step: Step) -> &'static str {
         Step::InsertGrants => GrantRow::POSTGRES_INSERT,
         Step::ChangeGrants => CHANGE_GRANTS,
         Step::PutTallies => &PUT_TALLIES,
+        Step::PutNotes => &PUT_NOTES,
         Step::InsertEvents => EventRow::POSTGRES_INSERT,
         Step::MoveHeads => &MOVE_HEADS,
     }

@@ -12,6 +12,7 @@ use super::StoreError;
 
 pub(super) mod grant;
 pub(super) mod log;
+pub(super) mod note;
 pub(super) mod request;
 pub(super) mod work;
 

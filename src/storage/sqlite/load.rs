@@ -12,6 +12,7 @@ use crate::storage::batch::Fault;
 use crate::storage::gather::{Due, Gathered, Kind, chooses, gather};
 use crate::storage::rows::grant::GrantRow;
 use crate::storage::rows::log::{HeadRow, ReplayMemory, TallyRow};
+use crate::storage::rows::note::NoteRow;
 use crate::storage::rows::request::{ConfirmationRow, DeliveryRow, VoteRow};
 use crate::storage::rows::spell;
 use crate::storage::rows::work::{JobRow, OutboxRow};
@@ -95,6 +96,14 @@ static TALLIES: LazyLock<String> = LazyLock::new(|| {
     )
 });
 
+static NOTES: LazyLock<String> = LazyLock::new(|| {
+    format!(
+        "SELECT 'note', json_group_array({}) FROM json_each($1, '$.notes') AS wanted CROSS JOIN note
+         ON org = wanted.value->>0 AND kind = wanted.value->>1",
+        NoteRow::SQLITE
+    )
+});
+
 /// The statement for what is wanted.
 fn reading(wanted: &Wanted) -> String {
     let requests: Vec<&str> = [
@@ -145,6 +154,9 @@ fn reading(wanted: &Wanted) -> String {
     }
     if !wanted.tallies.is_empty() {
         parts.push(&TALLIES);
+    }
+    if !wanted.notes.is_empty() {
+        parts.push(&NOTES);
     }
     let found: Vec<String> = found
         .into_iter()

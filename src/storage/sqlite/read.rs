@@ -13,6 +13,7 @@ use crate::storage::migrate::SQLITE;
 use crate::storage::reader::{Ask, Keyed, Value};
 use crate::storage::rows::grant::GrantRow;
 use crate::storage::rows::log::{EventRow, HeadRow};
+use crate::storage::rows::note::NoteRow;
 use crate::storage::rows::request::{ConfirmationRow, DeliveryRow, VoteRow};
 use crate::storage::rows::work::JobRow;
 
@@ -44,6 +45,7 @@ impl Ask for Sqlites {
     const CONTAINS: &'static str = "instr";
     const JOB: &'static str = JobRow::SQLITE;
     const GRANT: &'static str = GrantRow::SQLITE;
+    const NOTE: &'static str = NoteRow::SQLITE;
     const EVENT: &'static str = EventRow::SQLITE;
     const HEAD: &'static str = HeadRow::SQLITE;
 

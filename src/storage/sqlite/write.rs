@@ -12,9 +12,10 @@ use crate::storage::batch::{Fault, Trouble};
 use crate::storage::difference::{Step, puts};
 use crate::storage::rows::grant::GrantRow;
 use crate::storage::rows::log::{EventRow, HeadRow, ReplayMemory, TallyRow};
+use crate::storage::rows::note::NoteRow;
 use crate::storage::rows::request::{ConfirmationRow, DeliveryRow, VoteRow};
 use crate::storage::rows::work::{JobRow, OutboxRow};
-use crate::storage::sql::{HEAD_MOVES, OUTBOX_REPLACES, TALLY_REPLACES};
+use crate::storage::sql::{HEAD_MOVES, NOTE_REPLACES, OUTBOX_REPLACES, TALLY_REPLACES};
 use crate::storage::{Changes, StoreError};
 
 /// The one UPDATE of a request. What leaves `pending` leaves it here, under the bound that its new state needs; anything else
@@ -61,6 +62,7 @@ static PUT_OUTBOX: LazyLock<String> =
     LazyLock::new(|| format!("{} {}", OutboxRow::SQLITE_INSERT, OUTBOX_REPLACES));
 static PUT_TALLIES: LazyLock<String> =
     LazyLock::new(|| format!("{} {TALLY_REPLACES}", TallyRow::SQLITE_INSERT));
+static PUT_NOTES: LazyLock<String> = LazyLock::new(|| format!("{} {NOTE_REPLACES}", NoteRow::SQLITE_INSERT));
 static MOVE_HEADS: LazyLock<String> = LazyLock::new(|| format!("{} {}", HeadRow::SQLITE_INSERT, HEAD_MOVES));
 
 /// The statements, each over parameters of its own: `$1` is the clock; the set of a step stands at its place after it, and the
@@ -135,6 +137,7 @@ fn statement(step: Step) -> &'static str {
         Step::InsertGrants => GrantRow::SQLITE_INSERT,
         Step::ChangeGrants => CHANGE_GRANTS,
         Step::PutTallies => &PUT_TALLIES,
+        Step::PutNotes => &PUT_NOTES,
         Step::InsertEvents => EventRow::SQLITE_INSERT,
         Step::MoveHeads => &MOVE_HEADS,
     }

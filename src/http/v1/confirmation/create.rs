@@ -75,7 +75,7 @@ pub async fn handle(
         Stands::Approved { .. } => gatekeeper.store().read().now().await?,
         _ => UtcMillis(0),
     };
-    Ok(Json(standing(&dossier, gatekeeper.roll(), now)))
+    Ok(Json(standing(&dossier, &gatekeeper.roll(), now)))
 }
 
 fn question(mut members: Members) -> Result<(Question, Duration), Problem> {

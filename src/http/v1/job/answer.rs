@@ -35,7 +35,7 @@ pub async fn handle(
         question,
         hear: desk.hear(),
         confirmations: known.map(|job| job.confirmations).unwrap_or_default(),
-        roll: std::sync::Arc::clone(gatekeeper.roll()),
+        roll: gatekeeper.roll_now().await?,
     };
     match gatekeeper.store().run(answer).await? {
         Answered::Done(job) => Ok(Json(view(&api, &job))),
