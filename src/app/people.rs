@@ -21,10 +21,13 @@ use crate::storage::Store;
 /// Who may decide, and who is on call or away when.
 pub fn roll(config: &Config) -> Roll {
     let away = |operator: &Operator| (operator.id.clone(), operator.away.clone());
+    let may_name = |operator: &Operator| (operator.id.clone(), operator.substitutes.clone());
     let lists = config.on_call.iter();
     voters(config)
         .with_on_call(lists.map(|list| (list.name.clone(), list.rota.clone())))
-        .with_absences(Absences::new(config.operators.iter().map(away)))
+        .with_absences(
+            Absences::new(config.operators.iter().map(away)).naming(config.operators.iter().map(may_name)),
+        )
         .with_codes(config.operators.iter().filter_map(|operator| {
             let key = operator.code_key.clone()?;
             Some((OperatorId(operator.id.clone()), key))

@@ -12,6 +12,7 @@ mod answer;
 pub mod api;
 mod approve;
 mod audit;
+mod away;
 mod bench;
 mod check;
 pub mod client;
@@ -106,6 +107,11 @@ enum Command {
     /// List what was approved for later calls too, and take it back
     #[command(after_help = "Examples:\n  gatepost grants\n  gatepost grants revoke gr_0198…")]
     Grants(grants::GrantsArgs),
+    /// Be away, with somebody who acts meanwhile; be back; see who is away
+    #[command(
+        after_help = "Examples:\n  gatepost away --until 2026-12-24T18:00:00+01:00 --substitute noor\n  gatepost away --for 3d\n  gatepost away --back\n  gatepost away --list"
+    )]
+    Away(away::AwayArgs),
     /// Submit and watch agent jobs
     #[command(
         after_help = "Examples:\n  gatepost job submit --piece pay-invoice --input 'pay invoice 4711' --wait\n  gatepost job show job_0198…\n  gatepost job answer job_0198… done"
@@ -182,6 +188,7 @@ async fn run(Cli { command, json }: Cli) -> ExitCode {
         Command::Reject(args) => approve::reject(args, json).await,
         Command::BreakGlass(args) => approve::break_glass(args, json).await,
         Command::Grants(args) => grants::run(args, json).await,
+        Command::Away(args) => away::run(args, json).await,
         Command::Job(args) => job::run(args, json).await,
         Command::Audit(args) => audit::run(args, json).await,
         Command::Import(args) => import::run(args, json),

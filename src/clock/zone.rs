@@ -44,6 +44,19 @@ impl fmt::Display for Zone {
 }
 
 impl Zone {
+    /// A time as people of this zone write it: `2026-12-24 18:00`, or a day, which is its beginning. A time that the zone skips or has
+    /// twice is the one that a clock which was not set would show.
+    pub fn read(&self, text: &str) -> Option<UtcMillis> {
+        let (day, time) = text
+            .trim()
+            .split_once([' ', 'T'])
+            .unwrap_or((text.trim(), "00:00"));
+        let time: jiff::civil::Time = time.trim().parse().ok()?;
+        let day: jiff::civil::Date = day.parse().ok()?;
+        let at = self.0.to_timestamp(day.to_datetime(time)).ok()?;
+        Some(UtcMillis(at.as_millisecond()))
+    }
+
     /// A time for people: to the second, with offset and name of its zone beside it, so that nobody takes it for their own.
     /// Instants outside the calendar show their milliseconds.
     pub fn show(&self, at: UtcMillis) -> String {
@@ -102,6 +115,30 @@ mod tests {
             Zone::default().show(UtcMillis(i64::MAX)),
             "9223372036854775807 ms"
         );
+    }
+
+    #[test]
+    fn a_time_is_read_as_people_of_the_zone_write_it() {
+        for (zone, text, time) in [
+            ("UTC", "2026-12-24 18:00", "2026-12-24T18:00:00Z"),
+            ("Asia/Shanghai", " 2026-12-24  18:00 ", "2026-12-24T10:00:00Z"),
+            ("Asia/Shanghai", "2026-12-24", "2026-12-23T16:00:00Z"),
+            ("Europe/Berlin", "2026-07-01T12:30:15", "2026-07-01T10:30:15Z"),
+            ("Europe/Berlin", "2026-10-25 02:30", "2026-10-25T00:30:00Z"),
+        ] {
+            assert_eq!(zone.parse::<Zone>().unwrap().read(text), Some(at(time)), "{text}");
+        }
+        for text in [
+            "",
+            "tomorrow",
+            "18:00",
+            "2026-13-01",
+            "2026-12-24 25:00",
+            "24.12.2026",
+            "2026-12-24 18:00 x",
+        ] {
+            assert_eq!(Zone::default().read(text), None, "{text}");
+        }
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! What happens after the cards were posted: the keys `escalate`, `fallback`, `notify` and `thread_notes` of a rule and of
+//! What happens after the cards were posted: the keys `escalate`, `fallback`, `fallback_after`, `notify` and `thread_notes` of a rule and of
 //! `policy.confirm`. Whether names stand for something and times fit is for `check::after`.
 
 use std::time::Duration;
@@ -12,6 +12,10 @@ pub(super) fn decode(map: &mut MapReader<'_>) -> AfterSource {
     AfterSource {
         escalate: map.optional("escalate").and_then(|steps| decode_steps(&steps)),
         fallback: map.optional("fallback").and_then(|names| channels(&names)),
+        fallback_after_ms: map
+            .optional("fallback_after")
+            .and_then(|span| span.span(Duration::from_secs(1), LONGEST))
+            .and_then(|span| i64::try_from(span.as_millis()).ok()),
         notify: map.optional("notify").and_then(|notify| {
             let mut map = notify.map()?;
             let names = map.required("channels").and_then(|names| channels(&names));

@@ -26,6 +26,8 @@ pub struct Operator {
     pub identities: Vec<Identity>,
     /// When the person is away, and who acts meanwhile.
     pub away: Vec<Absence>,
+    /// Whom the person may name when they set an absence themselves, by operator id; the first is usual.
+    pub substitutes: Vec<String>,
     /// The secret of the person's one-time codes.
     pub code_key: Option<CodeKey>,
 }
@@ -167,6 +169,7 @@ fn decode_one(reader: &Reader<'_>) -> Option<OperatorDraft> {
             .collect()
     });
     let away = map.optional("away").and_then(|away| decode_away(&away));
+    let substitutes = map.optional("substitutes").and_then(|list| list.texts());
     let code_key = map.optional("totp").and_then(|totp| decode_code_key(&totp));
     map.finish();
     let id = id?;
@@ -179,6 +182,7 @@ fn decode_one(reader: &Reader<'_>) -> Option<OperatorDraft> {
         roles: roles.unwrap_or_default(),
         identities: Vec::new(),
         away: away.unwrap_or_default(),
+        substitutes: substitutes.unwrap_or_default(),
         code_key,
     };
     (reader.context().count() == before).then_some(OperatorDraft {

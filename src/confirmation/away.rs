@@ -55,8 +55,11 @@ pub enum Wish {
         /// Who acts meanwhile; left out, the first whom the configuration allows.
         substitute: Option<OperatorId>,
     },
-    /// To be there again: the absence that holds ends now; where none does, the next one is taken back.
-    Return,
+    /// To be there again: the absence that holds ends now.
+    Return {
+        /// Whether the next one is taken back where none holds. What may be said twice by a platform never asks for it.
+        planned: bool,
+    },
 }
 
 /// Why nothing was changed.
@@ -188,7 +191,11 @@ impl SetAway {
             .cloned()
             .chain([self.note(&kept)])
             .collect();
-        if laid(&self.roll, &notes).absences().circle(self.org.as_str()).is_some() {
+        if laid(&self.roll, &notes)
+            .absences()
+            .circle(self.org.as_str())
+            .is_some()
+        {
             return Err(AwayRefusal::Circle);
         }
         Ok(kept)
@@ -233,7 +240,7 @@ impl Transaction for SetAway {
                 let set = spans.iter().find(|span| span.until == *until);
                 ("operator.away", set.cloned().ok_or(AwayRefusal::Past)?)
             }
-            Wish::Return => ("operator.back", back(&mut spans, now)?),
+            Wish::Return { planned } => ("operator.back", back(&mut spans, now, *planned)?),
         };
         workspace.put_note(self.note(&spans));
         workspace.audit(
@@ -248,13 +255,13 @@ impl Transaction for SetAway {
 }
 
 /// Ends the absence that holds, or takes the next one back.
-fn back(spans: &mut Vec<Span>, now: UtcMillis) -> Result<Span, AwayRefusal> {
+fn back(spans: &mut Vec<Span>, now: UtcMillis, planned: bool) -> Result<Span, AwayRefusal> {
     let holding = spans.iter_mut().find(|span| span.from <= now && now < span.until);
     if let Some(span) = holding {
         span.until = now;
         return Ok(span.clone());
     }
-    let next = spans.iter().position(|span| span.from > now);
+    let next = spans.iter().position(|span| planned && span.from > now);
     Ok(spans.remove(next.ok_or(AwayRefusal::NotAway)?))
 }
 

@@ -118,13 +118,16 @@ fn the_substitute_acts_from_then_on_until_the_person_is_back_and_the_vote_stands
     // Back: from this instant on nobody acts for her, and what was cast before stands.
     world.memory.now.0 += 1_000;
     let next = world.asked(terms(1), &[]);
-    let ended = set(&mut world, &live, "dana", Wish::Return).expect("she was away");
+    let ended = set(&mut world, &live, "dana", Wish::Return { planned: true }).expect("she was away");
     assert_eq!(ended.until, world.memory.now);
     assert_eq!(world.click(&next, 0, "ines", Approve).ruling, refused);
     let request = consume(&world, &id);
     assert!(world.memory.run(&request).is_ok());
     let kinds = world.memory.kinds();
-    assert!(kinds.contains(&"operator.away") && kinds.contains(&"operator.back"), "{kinds:?}");
+    assert!(
+        kinds.contains(&"operator.away") && kinds.contains(&"operator.back"),
+        "{kinds:?}"
+    );
     world.memory.assert_chains_hold();
 }
 
@@ -134,7 +137,10 @@ fn a_substitute_whom_the_configuration_no_longer_names_has_no_right_left() {
     let id = world.asked(terms(1), &[]);
     set(&mut world, &live, "dana", leave(None, 8, Some("kai"))).expect("she may");
     assert_eq!(world.click(&id, 0, "kai", Approve).ruling, Ruling::Settled);
-    let narrowed = configured().absences().clone().naming([("dana".to_owned(), vec!["ines".to_owned()])]);
+    let narrowed = configured()
+        .absences()
+        .clone()
+        .naming([("dana".to_owned(), vec!["ines".to_owned()])]);
     let narrowed = LiveRoll::from(Arc::new(configured().with_absences(narrowed)));
     world.roll = narrowed.lay(notes(&world));
     let next = world.asked(terms(1), &[]);
@@ -151,7 +157,11 @@ fn only_what_the_configuration_allows_can_be_set_and_nothing_is_changed_otherwis
         ("dana", leave(None, 8, Some("mira")), AwayRefusal::NotASubstitute),
         ("dana", leave(None, 8, Some("dana")), AwayRefusal::NotASubstitute),
         ("dana", leave(None, 8, Some("rival")), AwayRefusal::NotASubstitute),
-        ("dana", leave(None, 8, Some("nobody")), AwayRefusal::NotASubstitute),
+        (
+            "dana",
+            leave(None, 8, Some("nobody")),
+            AwayRefusal::NotASubstitute,
+        ),
         ("mira", leave(None, 8, None), AwayRefusal::NoSubstitute),
         ("mira", leave(None, 8, Some("dana")), AwayRefusal::NoSubstitute),
         ("nobody", leave(None, 8, None), AwayRefusal::Unknown),
@@ -160,14 +170,21 @@ fn only_what_the_configuration_allows_can_be_set_and_nothing_is_changed_otherwis
         ("dana", leave(Some(9), 8, None), AwayRefusal::Past),
         ("dana", leave(Some(-9), -8, None), AwayRefusal::Past),
         ("dana", leave(None, days(92) + 1, None), AwayRefusal::TooLong),
-        ("dana", leave(Some(days(93)), days(94), None), AwayRefusal::TooLong),
+        (
+            "dana",
+            leave(Some(days(93)), days(94), None),
+            AwayRefusal::TooLong,
+        ),
         ("dana", leave(Some(105), 106, None), AwayRefusal::Configured),
-        ("dana", Wish::Return, AwayRefusal::NotAway),
+        ("dana", Wish::Return { planned: true }, AwayRefusal::NotAway),
     ] {
         let (mut world, live) = world();
         let told = format!("{person} {wish:?}");
         assert_eq!(set(&mut world, &live, person, wish), Err(expected), "{told}");
-        assert!(world.memory.notes.is_empty() && world.memory.events.is_empty(), "{told}");
+        assert!(
+            world.memory.notes.is_empty() && world.memory.events.is_empty(),
+            "{told}"
+        );
     }
 }
 
@@ -179,7 +196,10 @@ fn nobody_stands_in_for_each_other_in_a_circle() {
         set(&mut world, &live, "ines", leave(Some(4), 12, None)),
         Err(AwayRefusal::Circle)
     );
-    assert!(set(&mut world, &live, "ines", leave(Some(8), 12, None)).is_ok(), "one after the other");
+    assert!(
+        set(&mut world, &live, "ines", leave(Some(8), 12, None)).is_ok(),
+        "one after the other"
+    );
 }
 
 #[test]
@@ -188,7 +208,10 @@ fn one_absence_takes_the_place_of_another_where_they_meet() {
     let spans = |world: &World| -> Vec<(i64, i64)> {
         let note = world.memory.notes.values().next().expect("a note");
         let hours = |at: UtcMillis| (at.0 - START) / HOUR;
-        spans_of(note).iter().map(|span| (hours(span.from), hours(span.until))).collect()
+        spans_of(note)
+            .iter()
+            .map(|span| (hours(span.from), hours(span.until)))
+            .collect()
     };
     set(&mut world, &live, "dana", leave(None, 8, None)).expect("she may");
     set(&mut world, &live, "dana", leave(Some(40), 50, None)).expect("she may");
@@ -196,11 +219,20 @@ fn one_absence_takes_the_place_of_another_where_they_meet() {
     assert_eq!(spans(&world), [(0, 6), (6, 12), (40, 50)]);
     // Coming back ends what holds and leaves what is planned; then that is taken back.
     world.memory.now.0 += 7 * HOUR;
-    assert!(set(&mut world, &live, "dana", Wish::Return).is_ok());
+    assert!(set(&mut world, &live, "dana", Wish::Return { planned: true }).is_ok());
     assert_eq!(spans(&world), [(0, 6), (6, 7), (40, 50)]);
-    assert!(set(&mut world, &live, "dana", Wish::Return).is_ok());
+    let again = Wish::Return { planned: false };
+    assert_eq!(
+        set(&mut world, &live, "dana", again),
+        Err(AwayRefusal::NotAway),
+        "said twice"
+    );
+    assert!(set(&mut world, &live, "dana", Wish::Return { planned: true }).is_ok());
     assert_eq!(spans(&world), [(0, 6), (6, 7)]);
-    assert_eq!(set(&mut world, &live, "dana", Wish::Return), Err(AwayRefusal::NotAway));
+    assert_eq!(
+        set(&mut world, &live, "dana", Wish::Return { planned: true }),
+        Err(AwayRefusal::NotAway)
+    );
     for n in 0..8 {
         let span = leave(Some(200 + n * 10), 205 + n * 10, None);
         set(&mut world, &live, "dana", span).expect("so many");

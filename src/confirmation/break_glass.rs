@@ -160,6 +160,26 @@ impl Decide {
         Ruling::Settled
     }
 
+    /// Whether the rule names this person, as far as anybody knows now.
+    fn is_named_for_it(
+        &self,
+        row: &Confirmation,
+        person: &OperatorId,
+        glass: &BreakGlass,
+        now: UtcMillis,
+    ) -> Result<(), Refusal> {
+        let may = |roll: &Roll| may_break(roll, person, &row.org, glass, now);
+        if may(&self.roll) {
+            return Ok(());
+        }
+        let perhaps = self.roll.hopeful().is_some_and(|roll| may(&roll));
+        Err(if perhaps {
+            Refusal::LookUpFailed
+        } else {
+            Refusal::NotAuthorised
+        })
+    }
+
     fn may_break_glass(
         &self,
         workspace: &mut Workspace,
@@ -179,14 +199,7 @@ impl Decide {
         let named = matches!(self.target, Target::Request { .. });
         let glass = glass.filter(|_| named && self.decision == Decision::Approve && row.rule == act.rule);
         let glass = glass.ok_or(Refusal::BreakGlassNotOffered)?;
-        let may = |roll: &Roll| may_break(roll, &person, &row.org, &glass, now);
-        if !may(&self.roll) {
-            return Err(if self.roll.hopeful().is_some_and(|roll| may(&roll)) {
-                Refusal::LookUpFailed
-            } else {
-                Refusal::NotAuthorised
-            });
-        }
+        self.is_named_for_it(row, &person, &glass, now)?;
         match row.state.status() {
             Status::Pending if now < row.expires_at => {}
             Status::Pending | Status::Expired => return Err(Refusal::Expired),

@@ -389,7 +389,10 @@ fn a_look_up_that_fails_is_no_verdict() {
         let id = world.asked(guarded(), &[]);
         assert_eq!(broken(&mut world, &id, "ines"), refused(expected));
         assert_eq!(world.row(&id).confirmation.state.status(), Status::Pending);
-        assert!(world.memory.tallies.values().all(|tally| tally.marks.is_empty()), "no use is counted");
+        assert!(
+            world.memory.tallies.values().all(|tally| tally.marks.is_empty()),
+            "no use is counted"
+        );
     }
 }
 
@@ -399,7 +402,10 @@ fn every_group_with_a_card_hears_it_whether_the_rule_wants_notes_or_not() {
     let id = world.asked(guarded(), &[]);
     let stands: Vec<_> = {
         let cards = world.row(&id).deliveries.iter();
-        cards.filter(|card| card.stands()).map(|card| card.channel.0.clone()).collect()
+        cards
+            .filter(|card| card.stands())
+            .map(|card| card.channel.0.clone())
+            .collect()
     };
     assert!(!stands.is_empty());
     assert_eq!(broken(&mut world, &id, "ines"), Ruling::Settled);
@@ -407,7 +413,15 @@ fn every_group_with_a_card_hears_it_whether_the_rule_wants_notes_or_not() {
         .memory
         .outbox
         .values()
-        .filter(|item| matches!(item.errand, Errand::Line { line: Line::BrokenGlass, .. }))
+        .filter(|item| {
+            matches!(
+                item.errand,
+                Errand::Line {
+                    line: Line::BrokenGlass,
+                    ..
+                }
+            )
+        })
         .map(|item| item.channel.0.clone())
         .collect();
     let (mut said, mut stands) = (said, stands);

@@ -16,7 +16,7 @@ use super::{Confirmation, Dossier, Progress, Vote};
 use crate::audit::{Actor, Draft, Opening};
 use crate::gate::edit::changes;
 use crate::gate::json::ReadLimits;
-use crate::gate::{Digest, Json, shown_canonical};
+use crate::gate::{Digest, Json, shown_canonical, without_hidden};
 use crate::ids::{ConfirmationId, DeliveryId, OperatorId};
 use crate::storage::Workspace;
 
@@ -63,6 +63,16 @@ impl Confirmation {
                 digest: self.asked.digest,
                 edit: 0,
             },
+        }
+    }
+
+    /// Free text of somebody who may have seen the arguments whole, without what the rule hides of them.
+    pub fn without_hidden(&self, text: &str) -> String {
+        let hidden = &self.terms.redact;
+        let asked = without_hidden(text, &self.asked.args, hidden);
+        match &self.progress.edit {
+            None => asked,
+            Some(edit) => without_hidden(&asked, &edit.args, hidden),
         }
     }
 

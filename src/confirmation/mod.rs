@@ -340,6 +340,9 @@ pub struct Progress {
     /// Approvals that count nothing yet.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub armed: Vec<Arm>,
+    /// Cards whose channel failed for so long that another one asks as well.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub lent: Vec<DeliveryId>,
 }
 
 /// What decides a request instead of votes on it.

@@ -211,6 +211,11 @@ impl Roll {
         self.person(one) == self.person(other)
     }
 
+    /// All operators, in order of id.
+    pub fn voters(&self) -> impl Iterator<Item = &Voter> {
+        self.voters.values()
+    }
+
     /// An operator.
     pub fn voter(&self, id: &OperatorId) -> Option<&Voter> {
         self.voters.get(self.person(id))

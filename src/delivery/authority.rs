@@ -10,7 +10,6 @@ use crate::confirmation::break_glass::Broken;
 use crate::confirmation::roll::Roll;
 use crate::confirmation::step_up::Waiting;
 use crate::confirmation::{Basis, Confirmation, Status, Vote};
-use crate::gate::without_hidden;
 use crate::ids::OperatorId;
 
 /// Who voted, and in whose place: "Mira for Dana"; and who confirmed it.
@@ -104,7 +103,7 @@ pub fn facts(row: &Confirmation, roll: &Roll, phrases: &Phrases, zone: &Zone) ->
             .map(|person| roll.name(person))
             .collect();
         add(&words.passed_over_label, &passed.join(", "));
-        add(&phrases.facts.vote_reason, &said(row, &broken.reason));
+        add(&phrases.facts.vote_reason, &row.without_hidden(&broken.reason));
     }
     facts
 }
@@ -117,7 +116,7 @@ pub fn passed_over(row: &Confirmation, name: &str, reason: &str, words: &Authori
         .replace("{request}", row.id.as_str())
         .replace("{tool}", row.asked.tool.as_str())
         .replace("{name}", name)
-        .replace("{reason}", &said(row, reason))
+        .replace("{reason}", &row.without_hidden(reason))
 }
 
 /// What the group is told below a card of a request that one person approved alone, if one did.
@@ -127,15 +126,5 @@ pub fn to_the_group(row: &Confirmation, roll: &Roll, words: &AuthorityWords) -> 
         .in_the_group
         .replace("{tool}", row.asked.tool.as_str())
         .replace("{name}", roll.name(&broken.person));
-    Some(text.replace("{reason}", &said(row, &broken.reason)))
-}
-
-/// The reason in the words of somebody who may have seen all of the arguments, without what the rule hides of them.
-fn said(row: &Confirmation, reason: &str) -> String {
-    let hidden = &row.terms.redact;
-    let asked = without_hidden(reason, &row.asked.args, hidden);
-    match row.call().edit {
-        0 => asked,
-        _ => without_hidden(&asked, row.call().args, hidden),
-    }
+    Some(text.replace("{reason}", &row.without_hidden(&broken.reason)))
 }

@@ -222,7 +222,10 @@ impl CardMaker {
             .map(|vote| voice(vote, &self.roll(), &phrases.authority))
             .collect();
         let edit = row.progress.edit.as_ref();
-        facts.add(&words.edited_by, edit.map(|edit| self.roll().name(&edit.by).to_owned()).as_deref());
+        facts.add(
+            &words.edited_by,
+            edit.map(|edit| self.roll().name(&edit.by).to_owned()).as_deref(),
+        );
         if row.terms.quorum > 1 {
             // While a stage is open, who is asked now matters; afterwards all of them.
             let (have, need) = if pending {

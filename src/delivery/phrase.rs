@@ -12,8 +12,10 @@ use crate::confirmation::Status;
 use crate::gate::grant::GrantScope;
 
 mod authority;
+mod away;
 
 pub use authority::AuthorityWords;
+pub use away::AwayWords;
 
 /// A language of cards.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Hash, Default, Serialize, Deserialize)]
@@ -147,6 +149,8 @@ pub struct CommandWords {
     pub too_late: String,
     pub too_many: String,
     pub not_aloud: String,
+    /// About absences.
+    pub away: AwayWords,
 }
 
 /// Headings of the parts that arguments are laid out in; each at most 75 units with a name of 32 characters in it.

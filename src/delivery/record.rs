@@ -72,8 +72,7 @@ impl Sent {
     /// Whether it may lead to a card on another channel.
     pub const fn needs_spares(&self) -> bool {
         match self {
-            Self::PostUnknown(_) | Self::MessageGone { .. } => true,
-            Self::PostFailed(failure) => !failure.is_temporary(),
+            Self::PostUnknown(_) | Self::PostFailed(_) | Self::MessageGone { .. } => true,
             Self::Edited { failed, .. } => !failed.is_empty(),
             Self::Posted { .. } | Self::Page { .. } | Self::Told | Self::TellFailed(_) => false,
         }
@@ -358,7 +357,9 @@ fn card(workspace: &mut Workspace, about: About<'_>, posts: u32, sent: &Sent) ->
                 };
                 card.error = Some(failure.to_string());
             });
-            Next::Retry(pause(item.attempts, failure))
+            let wait = pause(item.attempts, failure);
+            reroute::lend(workspace, (item, wait), request, delivery, spares);
+            Next::Retry(wait)
         }
         Sent::PostFailed(failure) => {
             fail(workspace, item, request, delivery, failure);

@@ -1,6 +1,8 @@
 //! When a card cannot stand where it should: the next channel of the rule's chain gets one, in the transaction that records the
 //! failure, and when no channel is left on which people are asked, the request ends at once.
 
+use std::time::Duration;
+
 use super::OutboxItem;
 use super::plan::Planned;
 use crate::audit::{Actor, Draft};
@@ -46,6 +48,28 @@ pub(super) fn fall_back(
             .with("instead_of", item.channel.as_str()),
     );
     queue_card(workspace, request, spare.id.clone(), spare.channel.clone());
+}
+
+/// A channel fails for a while, and is tried again after `wait`. Where that is later than the rule bears, the next channel of the chain
+/// asks as well, once for each card. The card that waits goes on waiting: whichever is answered first settles both.
+pub(super) fn lend(
+    workspace: &mut Workspace,
+    (item, wait): (&OutboxItem, Duration),
+    request: &ConfirmationId,
+    delivery: &DeliveryId,
+    spares: &Planned,
+) {
+    let again = workspace.now().plus(wait);
+    let late = workspace.confirmation(request).is_some_and(|row| {
+        let bears = row.terms.after.patience_ms(row.terms.timeout_ms);
+        !row.progress.lent.contains(delivery) && again.0.saturating_sub(item.created_at.0) >= bears
+    });
+    let waits = workspace.delivery(delivery).is_some_and(|card| !card.stands());
+    if !late || !waits || spares.cards.is_empty() {
+        return;
+    }
+    workspace.change_confirmation(request, |row| row.progress.lent.push(delivery.clone()));
+    fall_back(workspace, item, request, delivery, spares);
 }
 
 /// The last message of a card is gone while people are asked. Tells whether the card is to be posted again on its channel; else

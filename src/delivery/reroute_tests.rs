@@ -297,3 +297,109 @@ fn a_card_that_was_planned_before_the_question_changed_cannot_be_approved() {
     record(&mut world, due_on(&due, "chat-c"), Sent::PostFailed(refused()));
     assert_eq!(status(&world, &id), Status::Pending);
 }
+
+/// The channel says once more that it is busy; `after` is how long it asks to be left alone.
+fn busy(world: &mut World, channel: &str, after: Option<u64>) {
+    let due = claim(world);
+    let limited = Failure::Retry {
+        after: after.map(std::time::Duration::from_secs),
+        why: "ratelimited".into(),
+    };
+    for one in &due {
+        if one.item.channel.as_str() == channel {
+            record(world, one, Sent::PostFailed(limited.clone()));
+        } else {
+            carry_out(world, one);
+        }
+    }
+}
+
+#[test]
+fn a_channel_that_fails_for_a_while_has_the_next_one_ask_too_within_the_bound() {
+    let mut world = World::default();
+    let mut terms = falling_back();
+    terms.after.fallback_after_ms = Some(20_000);
+    let id = fresh(&mut world, terms);
+    let begun = world.memory.now.0;
+    while cards(&world, &id).len() == 2 {
+        busy(&mut world, "chat-a", None);
+        world.memory.now.0 += 1_000;
+        assert!(world.memory.now.0 - begun <= 20_000, "not later than the bound");
+    }
+    assert!(world.memory.now.0 - begun >= 10_000, "nor much earlier");
+    assert_eq!(count(&world, "delivery.rerouted"), 1);
+    // Only once for the card, however long it goes on.
+    for _ in 0..20 {
+        busy(&mut world, "chat-a", None);
+        world.memory.now.0 += 1_000;
+    }
+    let seen = cards(&world, &id);
+    assert_eq!(seen.keys().collect::<Vec<_>>(), ["chat-a", "chat-b", "chat-c"]);
+    assert_eq!(
+        (seen["chat-a"], seen["chat-c"]),
+        (DeliveryState::Queued, DeliveryState::Posted),
+        "the first one is not given up"
+    );
+    // It works again: both ask, and whichever is answered first settles both.
+    settle_down(&mut world);
+    world.memory.now.0 += MINUTE / 2;
+    settle_down(&mut world);
+    assert_eq!(cards(&world, &id)["chat-a"], DeliveryState::Posted);
+    let at = world
+        .row(&id)
+        .deliveries
+        .iter()
+        .position(|card| card.channel.as_str() == "chat-c");
+    assert_eq!(
+        world.click(&id, at.expect("there"), "dana", Approve).ruling,
+        Ruling::Settled
+    );
+    world.memory.now.0 += 1_000;
+    settle_down(&mut world);
+    assert!(
+        cards(&world, &id)
+            .values()
+            .all(|state| *state == DeliveryState::Settled)
+    );
+    world.memory.assert_chains_hold();
+}
+
+#[test]
+fn who_asks_to_be_left_alone_for_longer_than_the_rule_bears_is_not_waited_for() {
+    let mut world = World::default();
+    let id = fresh(&mut world, falling_back());
+    busy(&mut world, "chat-a", Some(30));
+    assert_eq!(
+        cards(&world, &id).len(),
+        2,
+        "half of the request's time is more than that"
+    );
+    world.memory.now.0 += 30_000;
+    busy(&mut world, "chat-a", Some(30));
+    assert_eq!(cards(&world, &id)["chat-c"], DeliveryState::Queued);
+    // The one that took over has its own time, and where the chain ends nothing more is tried.
+    busy(&mut world, "chat-c", Some(500));
+    assert_eq!(cards(&world, &id)["chat-d"], DeliveryState::Queued);
+    busy(&mut world, "chat-d", Some(500));
+    assert_eq!(cards(&world, &id).len(), 4);
+    assert_eq!(status(&world, &id), Status::Pending);
+}
+
+#[test]
+fn what_stands_is_not_lent_and_without_a_chain_nothing_is() {
+    let mut world = World::default();
+    let id = fresh(&mut world, terms(1));
+    let due = claim(&mut world);
+    let limited = Failure::Retry {
+        after: Some(std::time::Duration::from_mins(10)),
+        why: "ratelimited".into(),
+    };
+    let record = Record {
+        item: due_on(&due, "chat-a").item.clone(),
+        sent: Sent::PostFailed(limited),
+        spares: Planned::default(),
+    };
+    world.memory.run(&record);
+    assert_eq!(cards(&world, &id).len(), 2);
+    assert!(world.row(&id).confirmation.progress.lent.is_empty());
+}

@@ -210,11 +210,7 @@ fn may_answer(maker: &CardMaker, dossier: &Dossier, now: UtcMillis) -> Vec<Opera
     let stage = stage::current(&terms, &row.progress);
     let barred = row.barred();
     let votes = dossier.standing_votes();
-    let answered = |person: &OperatorId| {
-        votes
-            .iter()
-            .any(|vote| roll.is_same(&vote.person, person))
-    };
+    let answered = |person: &OperatorId| votes.iter().any(|vote| roll.is_same(&vote.person, person));
     let seated = |person: &OperatorId| {
         let seats = stage.seats(&roll, person, &row.org, now, barred);
         !seats.is_empty()

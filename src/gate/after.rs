@@ -15,6 +15,9 @@ pub const MAX_STEPS: usize = 8;
 /// The most channels in a fallback chain, and in a list of channels that are told.
 pub const MAX_CHANNELS: usize = 8;
 
+/// How long a channel may fail for a while where nothing is said.
+const USUAL_PATIENCE_MS: i64 = 300_000;
+
 /// See the module. The default is silence: the cards stand until somebody answers or the time is over.
 #[derive(Debug, Clone, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
@@ -22,6 +25,10 @@ pub struct AfterTerms {
     /// Where a card goes that a channel refuses for good: the first of these that does not ask yet.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub fallback: Vec<String>,
+    /// How long a channel may fail for a while before the next one of the chain asks as well, in milliseconds. See
+    /// [`AfterTerms::patience_ms`].
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub fallback_after_ms: Option<i64>,
     /// Channels that are told: they get a card on which nothing can be pressed.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub notify: Vec<String>,
@@ -58,6 +65,8 @@ pub struct Escalation {
 pub struct AfterSource {
     /// See [`AfterTerms::fallback`].
     pub fallback: Option<Vec<String>>,
+    /// See [`AfterTerms::fallback_after_ms`].
+    pub fallback_after_ms: Option<i64>,
     /// See [`AfterTerms::notify`].
     pub notify: Option<Vec<String>>,
     /// See [`AfterTerms::escalate`].
@@ -74,6 +83,7 @@ impl AfterSource {
         }
         AfterTerms {
             fallback: one_of(self.fallback.as_ref(), policy.fallback.as_ref()),
+            fallback_after_ms: self.fallback_after_ms.or(policy.fallback_after_ms),
             notify: one_of(self.notify.as_ref(), policy.notify.as_ref()),
             escalate: one_of(self.escalate.as_ref(), policy.escalate.as_ref()),
             thread_notes: self.thread_notes.or(policy.thread_notes).unwrap_or(false),
@@ -82,6 +92,13 @@ impl AfterSource {
 }
 
 impl AfterTerms {
+    /// How long a channel may fail for a while before the next one of the chain asks as well: what the rule says, else five minutes, or
+    /// half of a request's time where that is less.
+    pub fn patience_ms(&self, timeout_ms: i64) -> i64 {
+        self.fallback_after_ms
+            .unwrap_or_else(|| USUAL_PATIENCE_MS.min(timeout_ms / 2))
+    }
+
     /// Whether nothing is said.
     pub fn is_silent(&self) -> bool {
         *self == Self::default()
@@ -107,6 +124,8 @@ impl AfterTerms {
                 }
             }
         }
+        let spans = [self.fallback_after_ms, other.fallback_after_ms];
+        terms.fallback_after_ms = spans.into_iter().flatten().min();
         terms.thread_notes |= other.thread_notes;
         if self.escalate != other.escalate {
             for step in &other.escalate {

@@ -173,7 +173,10 @@ impl Absences {
     /// The same, where each of these people may name one of those when they set an absence themselves.
     #[must_use]
     pub fn naming(mut self, may_name: impl IntoIterator<Item = (String, Vec<String>)>) -> Self {
-        self.may_name = may_name.into_iter().filter(|(_, list)| !list.is_empty()).collect();
+        self.may_name = may_name
+            .into_iter()
+            .filter(|(_, list)| !list.is_empty())
+            .collect();
         self
     }
 
@@ -210,12 +213,10 @@ impl Absences {
         }
         let spans = self.own.get(&(org.to_owned(), person.to_owned()))?;
         let span = spans.iter().find(|span| span.holds(at))?;
-        self.may_name(person)
-            .contains(&span.substitute)
-            .then_some(Named {
-                substitute: &span.substitute,
-                own: true,
-            })
+        self.may_name(person).contains(&span.substitute).then_some(Named {
+            substitute: &span.substitute,
+            own: true,
+        })
     }
 
     /// Everybody who is away at some time, by what holds in this organisation.

@@ -150,7 +150,7 @@ fn a_circle_is_one_only_where_its_spans_meet() {
 }
 
 /// Dana may name Mira or Tomas, Mira may name Ines or Tomas.
-fn set(own: &[(&str, &[(i64, i64, &str)])]) -> Absences {
+fn set(own: &[Away<'_>]) -> Absences {
     let list = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<Vec<_>>();
     let own = own.iter().map(|(person, spans)| {
         let spans = spans
@@ -209,8 +209,14 @@ fn a_circle_of_what_is_set_is_found_too() {
             ("tomas".to_owned(), vec!["dana".to_owned()]),
         ])
         .with_own([
-            (("acme".to_owned(), "dana".to_owned()), vec![away(100, 200, "tomas")]),
-            (("acme".to_owned(), "tomas".to_owned()), vec![away(150, 300, "dana")]),
+            (
+                ("acme".to_owned(), "dana".to_owned()),
+                vec![away(100, 200, "tomas")],
+            ),
+            (
+                ("acme".to_owned(), "tomas".to_owned()),
+                vec![away(150, 300, "dana")],
+            ),
         ]);
     assert_eq!(circle.circle("acme"), Some(vec!["dana", "tomas"]));
     assert_eq!(circle.circle("rival"), None);

@@ -83,9 +83,9 @@ pub fn out_of(text: &str, arguments: &Json, pointers: &[Pointer]) -> String {
     collect(arguments, &paths, &mut found);
     // The longest first: what a shorter one leaves of it would still tell.
     found.sort_by_key(|(said, _)| std::cmp::Reverse(said.len()));
-    found
-        .into_iter()
-        .fold(text.to_owned(), |text, (said, instead)| without(&text, &said, &instead))
+    found.into_iter().fold(text.to_owned(), |text, (said, instead)| {
+        without(&text, &said, &instead)
+    })
 }
 
 /// What is hidden, as a person would write it, and what stands in its place.

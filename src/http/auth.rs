@@ -197,6 +197,22 @@ pub struct Staff {
     pub org: Org,
 }
 
+/// Somebody who may see who is away, and no more than that.
+#[derive(Debug, Clone)]
+pub struct Roster {
+    /// The organisation.
+    pub org: Org,
+}
+
+/// Somebody who may set an absence.
+#[derive(Debug, Clone)]
+pub enum Planner {
+    /// Their own.
+    Operator(Operator),
+    /// That of anybody of the organisation.
+    Admin(Admin),
+}
+
 /// Somebody who may answer or cancel a job.
 #[derive(Debug, Clone)]
 pub enum JobPerson {
@@ -320,6 +336,18 @@ extract!(Staff, "operators and auditors", |identity| {
     operator(identity)
         .map(|operator| Staff { org: operator.org })
         .or_else(|identity| auditor(identity).map(|auditor| Staff { org: auditor.org }))
+});
+extract!(Roster, "operators, auditors and admins", |identity| {
+    operator(identity)
+        .map(|operator| operator.org)
+        .or_else(|identity| auditor(identity).map(|auditor| auditor.org))
+        .or_else(|identity| admin(identity).map(|admin| admin.org))
+        .map(|org| Roster { org })
+});
+extract!(Planner, "operators and admins", |identity| {
+    operator(identity)
+        .map(Planner::Operator)
+        .or_else(|identity| admin(identity).map(Planner::Admin))
 });
 extract!(JobPerson, "agents and operators", |identity| {
     agent(identity)

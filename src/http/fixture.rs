@@ -16,14 +16,12 @@ use gatepost_channel::{
 use serde_json::{Value, json};
 use tower::ServiceExt as _;
 
-use super::auth::{Identity, Rights, Tokens};
 use super::body::BodyBudget;
 use super::guard::Crowd;
 use super::origin::Names;
 use super::{Api, Parts, router};
 use crate::callback::Intake;
 use crate::clock::{ManualClock, Zone};
-use crate::confirmation::roll::{Roll, Voter};
 use crate::console::{Console, OneTime};
 use crate::delivery::button::ServerKey;
 use crate::delivery::card::{CardMaker, Voice};
@@ -34,34 +32,19 @@ use crate::gate::grant::{GrantArguments, GrantScope, GrantTerms};
 use crate::gate::policy::{Approvers, ConfirmSource, Effect, Limits, Policy, PolicySource, RuleSource};
 use crate::gate::{EditScope, RequireReason, Stage};
 use crate::gatekeeper::council::Nobody;
-use crate::gatekeeper::people::{Identity as Known, Person};
-use crate::gatekeeper::{Council, Gatekeeper, Journal, People};
+use crate::gatekeeper::{Council, Gatekeeper, Journal};
 use crate::ids::{ConfirmationId, Ids, Org, SeededIds};
 use crate::lifecycle::Tasks;
 use crate::storage::{Settings, open};
+
+mod cast;
+
+pub use cast::{TOKENS, secret};
 
 /// Where every clock starts: 2026-01-31T12:00:00Z.
 pub const START: UtcMillis = UtcMillis(1_769_860_800_000);
 /// What the server calls itself.
 pub const HOST: &str = "127.0.0.1:8460";
-
-/// Every token, by name; the secret is the name and sixteen letters.
-pub const TOKENS: [(&str, &str, &str); 9] = [
-    ("agent", "acme", "agent"),
-    ("other", "acme", "agent"),
-    ("stranger", "globex", "agent"),
-    ("dana", "acme", "operator"),
-    ("mira", "acme", "operator"),
-    ("ines", "acme", "operator"),
-    ("gus", "globex", "operator"),
-    ("auditor", "acme", "auditor"),
-    ("admin", "acme", "admin"),
-];
-
-/// The secret of a token.
-pub fn secret(name: &str) -> String {
-    format!("{name}-abcdefghijklmnop")
-}
 
 /// See the module.
 pub struct Bench {
@@ -192,52 +175,6 @@ fn policy() -> Policy {
     Policy::compile(&source, &Limits::default()).expect("a policy")
 }
 
-fn voter(id: &str, org: &str, roles: &[&str]) -> Voter {
-    Voter {
-        id: id.into(),
-        name: format!("{} Doe", id.to_uppercase()),
-        orgs: vec![org.into()],
-        roles: roles.iter().map(|role| (*role).to_owned()).collect(),
-    }
-}
-
-fn person(id: &str, org: &str) -> Person {
-    Person {
-        id: id.into(),
-        orgs: vec![org.into()],
-        email: Some(format!("{id}@example.com")),
-        identities: vec![Known {
-            scope: "fake".into(),
-            id: format!("u-{id}"),
-        }],
-    }
-}
-
-fn tokens() -> Tokens {
-    let secrets: Vec<_> = TOKENS.iter().map(|(name, ..)| secret(name)).collect();
-    let identity = |(name, org, role): (&str, &str, &str)| Identity {
-        token: name.into(),
-        org: org.into(),
-        rights: match role {
-            "agent" => Rights::Agent {
-                // Dana runs the other agent: she may approve nothing of it.
-                owner: (name == "other").then(|| "dana".into()),
-                // And may submit one piece only, which there is not.
-                pieces: (name == "other").then(|| vec!["other".to_owned()]),
-            },
-            "operator" => Rights::Operator(name.into()),
-            "auditor" => Rights::Auditor,
-            _ => Rights::Admin,
-        },
-    };
-    Tokens::new(
-        secrets
-            .iter()
-            .map(String::as_str)
-            .zip(TOKENS.into_iter().map(identity)),
-    )
-}
-
 impl Bench {
     /// A fresh one.
     pub async fn new() -> Self {
@@ -261,18 +198,7 @@ impl Bench {
             .await
             .expect("a store");
         let ids: Arc<dyn Ids> = Arc::new(SeededIds::default());
-        let roll = Arc::new(Roll::new([
-            voter("dana", "acme", &["finance"]),
-            voter("mira", "acme", &["finance"]),
-            voter("ines", "acme", &["sales"]),
-            voter("gus", "globex", &["finance"]),
-        ]));
-        let people = People::new([
-            person("dana", "acme"),
-            person("mira", "acme"),
-            person("ines", "acme"),
-            person("gus", "globex"),
-        ]);
+        let (roll, people) = (cast::roll(), cast::people());
         let whispers = Whispers::default();
         let registry = Registry::new([
             channel("chat", "acme", &whispers),
@@ -281,7 +207,7 @@ impl Bench {
         let maker = CardMaker::new(
             Arc::new(Phrasebook::load().expect("phrases")),
             ServerKey::new([7; 32]),
-            Arc::clone(&roll),
+            roll.clone(),
             None,
         );
         let (journal, scribe) = Journal::open();
@@ -303,7 +229,7 @@ impl Bench {
             directories: crate::gatekeeper::Directories::none(),
             store,
             policy: Arc::new(policy()),
-            roll: roll.into(),
+            roll,
             people: Arc::new(people),
             registry,
             maker,
@@ -317,7 +243,7 @@ impl Bench {
             gatekeeper,
             sender,
             clock: shared,
-            tokens: tokens(),
+            tokens: cast::tokens(),
             names: Names::new(&[HOST.parse().expect("an address")], None),
             public_url: None,
             zone: Zone::default(),
@@ -344,8 +270,24 @@ impl Bench {
         }
     }
 
-    /// Sends a request as it is.
+    /// Sends a request as it is. Every answer in JSON must be what the description says.
     pub async fn raw(&self, request: Request<Body>) -> Heard {
+        let (method, path) = (request.method().clone(), request.uri().path().to_owned());
+        let heard = self.unread(request).await;
+        if let Ok(answer) = serde_json::from_str(&heard.text) {
+            let document: Value = serde_json::from_str(super::OPENAPI).expect("JSON");
+            let asked = (method.as_str(), path.as_str());
+            let faults = super::described::faults(&document, asked, heard.status.as_u16(), &answer);
+            assert_eq!(
+                faults, [""; 0],
+                "the description and the answer differ: {}",
+                heard.text
+            );
+        }
+        heard
+    }
+
+    async fn unread(&self, request: Request<Body>) -> Heard {
         let response = self.router.clone().oneshot(request).await.expect("an answer");
         let (parts, body) = response.into_parts();
         let bytes = to_bytes(body, 16 * 1024 * 1024).await.expect("a body");

@@ -33,6 +33,8 @@ pub mod serve;
 pub mod v1;
 
 #[cfg(test)]
+mod described;
+#[cfg(test)]
 pub(crate) mod fixture;
 #[cfg(test)]
 mod http_tests;

@@ -130,6 +130,8 @@ codes! {
     ReasonRequired = "reason_required", 422, "The rule asks for a reason";
     /// The request does not take these arguments in place of its own; nothing was decided.
     EditRefused = "edit_refused", 422, "The changed arguments are not taken";
+    /// The absence is not one that the person may set, or there is none to end; `refusal` says why.
+    AwayRefused = "away_refused", 422, "The absence is not taken";
     /// The rule asks for a one-time code; nothing was decided.
     CodeRequired = "code_required", 422, "The rule asks for a one-time code";
     /// There is no piece of this name.

@@ -4,7 +4,7 @@
 use axum::routing::{MethodRouter, delete, get, post};
 
 use super::Api;
-use super::v1::{audit, channel, confirmation, grant, job};
+use super::v1::{absence, audit, channel, confirmation, grant, job};
 use super::{health, hooks, openapi};
 use crate::console::{self, decide, inbox, login, once, request};
 
@@ -41,6 +41,8 @@ const AUDITOR: Who = Who::Roles(&["auditor"]);
 const ADMIN: Who = Who::Roles(&["admin"]);
 const JOB_PERSON: Who = Who::Roles(&["agent", "operator"]);
 const STAFF: Who = Who::Roles(&["operator", "auditor"]);
+const PLANNER: Who = Who::Roles(&["operator", "admin"]);
+const ROSTER: Who = Who::Roles(&["operator", "auditor", "admin"]);
 const READER: Who = Who::Roles(&["agent", "operator", "auditor"]);
 
 const fn route(
@@ -69,6 +71,9 @@ pub const ROUTES: &[Route] = &[
     route("POST", "/api/confirmations/{id}/outcome", AGENT, || post(confirmation::outcome::handle)),
     route("GET", "/api/grants", STAFF, || get(grant::list::handle)),
     route("DELETE", "/api/grants/{id}", OPERATOR, || delete(grant::revoke::handle)),
+    route("GET", "/api/absences", ROSTER, || get(absence::list::handle)),
+    route("POST", "/api/absences", PLANNER, || post(absence::set::handle)),
+    route("POST", "/api/absences/end", PLANNER, || post(absence::end::handle)),
     route("GET", "/api/channels", ADMIN, || get(channel::list::handle)),
     route("POST", "/api/channels/{name}/test", ADMIN, || post(channel::test::handle)),
     route("POST", "/api/channels/{name}/callback", Who::Platform, || post(channel::callback::handle)),

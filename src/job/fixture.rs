@@ -19,16 +19,14 @@ use crate::confirmation::{Asked, Confirmation, Dossier, Status};
 use crate::gate::json::ReadLimits;
 use crate::gate::policy::{Approvers, PartialView};
 use crate::gate::{Arguments, DecisionTerms, Digest, Terms};
-use crate::ids::{
-    ConfirmationId, GrantId, Ids, JobId, OperatorId, Org, PermitId, SeededIds, TokenName, WorkerId,
-};
+use crate::ids::{ConfirmationId, GrantId, JobId, OperatorId, Org, PermitId, SeededIds, TokenName, WorkerId};
 use crate::job::claim::{Claim, Claimed};
 use crate::job::submit::Submit;
 use crate::job::{Job, JobState, JobStatus};
 use crate::storage::read::ReadError;
 use crate::storage::{
-    AuditFilter, CallKey, ConfirmationFilter, Counts, GrantFilter, Item, JobFilter, Loaded, Note, NoteKind, Page, Read,
-    Refused, Store, StoreError, Touches, Transaction, Wakes, Workspace, Writer,
+    AuditFilter, CallKey, ConfirmationFilter, Counts, GrantFilter, Item, JobFilter, Loaded, Note, NoteKind,
+    Page, Read, Refused, Store, StoreError, Touches, Transaction, Wakes, Workspace, Writer,
 };
 
 mod folder;
@@ -596,9 +594,4 @@ pub(crate) fn is_parked(job: &Job) -> bool {
         job.state,
         JobState::WaitingHuman { .. } | JobState::WaitingSubtasks { .. }
     )
-}
-
-/// Used by tests that need any id.
-pub(crate) fn any_id(ids: &dyn Ids) -> JobId {
-    JobId::fresh(ids)
 }

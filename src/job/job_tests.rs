@@ -13,7 +13,7 @@ use super::claim::{Agent, Claim, MAX_ATTEMPTS};
 use super::family::Family;
 use super::finish::{Ending, Finish};
 use super::finish_call::{FinishCall, Ran};
-use super::fixture::{LEASE, TIMEOUT, World, any_id, is_parked, org, roll, token};
+use super::fixture::{LEASE, TIMEOUT, World, is_parked, org, roll, token};
 use super::give_up::GiveUp;
 use super::heartbeat::Heartbeat;
 use super::park::{Park, Parked, Until};
@@ -501,7 +501,7 @@ fn a_stranded_job_is_redriven_once() {
 fn an_unknown_job_is_nobodys() {
     let world = World::new();
     let hold = Hold {
-        job: any_id(&*world.ids),
+        job: JobId::fresh(&*world.ids),
         fence: 1,
     };
     assert_eq!(world.run(&save(&hold)), Err(LostLease));

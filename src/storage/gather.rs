@@ -5,8 +5,8 @@ use std::collections::{BTreeMap, HashSet};
 use gatepost_channel::UtcMillis;
 
 use super::rows::grant::GrantRow;
-use super::rows::note::NoteRow;
 use super::rows::log::{HeadRow, ReplayMemory, TallyRow};
+use super::rows::note::NoteRow;
 use super::rows::request::{ConfirmationRow, DeliveryRow, VoteRow};
 use super::rows::work::{JobRow, OutboxRow};
 use super::rows::{Site, parse_all};
@@ -84,13 +84,8 @@ impl Dossiers {
                     cards.push(row.read());
                 }
             }
-            Kind::Job
-            | Kind::Outbox
-            | Kind::Head
-            | Kind::Replay
-            | Kind::Grant
-            | Kind::Tally
-            | Kind::Note => {}
+            Kind::Job | Kind::Outbox | Kind::Head | Kind::Replay | Kind::Grant | Kind::Tally | Kind::Note => {
+            }
         }
         Ok(())
     }

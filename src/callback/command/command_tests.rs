@@ -380,3 +380,69 @@ async fn wrong_words_get_help_and_change_nothing() {
     }
     assert_eq!(votes(&mouth, &id).await, 0);
 }
+
+#[tokio::test]
+async fn who_is_away_says_so_and_the_substitute_answers_in_the_chat_until_they_are_back() {
+    let mouth = Mouth::new().await;
+    let pay = mouth.ask("agent", "pay", json!({})).await;
+    let how = mouth.say("dana", "away").await;
+    assert!(
+        how.starts_with("Say until when: /gatepost away until") && how.contains("time in UTC"),
+        "{how}"
+    );
+    let set = mouth
+        .say("dana", "away until 2026-02-01 09:30 substitute @ines")
+        .await;
+    assert_eq!(
+        set,
+        "You are away from 2026-01-31 12:00:00 UTC until 2026-02-01 09:30:00 UTC. INES Doe may answer in your place \
+         meanwhile. /gatepost back ends it."
+    );
+    assert!(mouth.say("ines", "pending").await.contains(&pay));
+    mouth.say("ines", &format!("approve {pay}")).await;
+    let vote = &mouth.request(&pay).await["votes"][0];
+    assert_eq!(
+        (&vote["operator"], &vote["acting_for"]),
+        (&json!("ines"), &json!("dana"))
+    );
+    let back = mouth.say("dana", "back").await;
+    assert_eq!(back, "Welcome back. INES Doe no longer answers in your place.");
+    let next = mouth.ask("agent", "pay", json!({"n": 2})).await;
+    assert!(!mouth.say("ines", "pending").await.contains(&next));
+    assert!(
+        mouth
+            .say("dana", "back")
+            .await
+            .starts_with("You have set no absence"),
+        "said twice"
+    );
+    assert_eq!(mouth.events("operator.away").await[0]["actor"], "operator:dana");
+    assert_eq!(mouth.events("operator.back").await.len(), 1);
+}
+
+#[tokio::test]
+async fn nobody_hands_their_right_to_whom_they_like() {
+    let mouth = Mouth::new().await;
+    for (user, words, told) in [
+        ("dana", "away for 3d substitute mira", "these may: INES Doe"),
+        (
+            "dana",
+            "away for 3d substitute @u-gus",
+            "may not answer in your place",
+        ),
+        ("dana", "away for 93d", "92 days at most"),
+        ("dana", "away until 2026-01-01", "over already"),
+        ("dana", "away until tomorrow", "Say until when"),
+        (
+            "mira",
+            "away for 3d substitute ines",
+            "names nobody who may answer in your place",
+        ),
+    ] {
+        let said = mouth.say(user, words).await;
+        assert!(said.contains(told), "{words}: {said}");
+    }
+    let stranger = mouth.say("nobody", "away for 3d").await;
+    assert_eq!(stranger, Mouth::phrase("unknown_operator"));
+    assert_eq!(mouth.events("operator.away").await.len(), 0);
+}

@@ -7,7 +7,7 @@
 //! at it knows; no grant can be asked for; and a rejection says why.
 //!
 //! [`pace`] bounds how often one person is heard, [`speaker`] tells who it is, [`words`] reads what was said and [`find`] what it means;
-//! [`list`] and [`answer`] do it.
+//! [`list`], [`answer`] and [`away`](mod@away) do it.
 //!
 //! [`CardMaker::show`]: crate::delivery::card::CardMaker::show
 
@@ -29,6 +29,7 @@ use self::speaker::is_fresh;
 use self::words::{Unread, Verb};
 
 mod answer;
+mod away;
 mod find;
 mod list;
 pub(super) mod pace;
@@ -161,6 +162,11 @@ impl Intake {
             (Ok(Verb::Show { name }), Ballot::Person(person)) => {
                 self.show(&heard, asker(person), &name).await?
             }
+            (Ok(Verb::Leave { until, substitute }), Ballot::Person(person)) => {
+                self.leave(&heard, asker(person), &until, substitute.as_deref())
+                    .await?
+            }
+            (Ok(Verb::Back), Ballot::Person(person)) => self.back(&heard, asker(person)).await?,
             (Ok(Verb::Decide(wanted)), Ballot::Person(person)) => {
                 self.answer_by_words(&heard, asker(person), wanted).await?
             }
@@ -254,6 +260,7 @@ fn misread(heard: &Heard<'_>, unread: Unread) -> Said {
         Unread::Verb => heard.warn(&format!("{}\n{}", words.not_understood, words.help)),
         Unread::Name(verb) => heard.warn(&words.which.replace("{verb}", verb)),
         Unread::Reason => heard.warn(&words.reject_why),
+        Unread::Until => away::how(heard),
     }
 }
 

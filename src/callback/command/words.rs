@@ -1,5 +1,7 @@
 //! What was said, read: a verb and what it is about. Nothing here knows who spoke.
 
+use std::time::Duration;
+
 use gatepost_channel::Decision;
 
 /// A command, read.
@@ -13,6 +15,24 @@ pub(super) enum Verb {
     Show { name: Name },
     /// An answer to one request.
     Decide(Wanted),
+    /// The person is away.
+    Leave {
+        /// Until when.
+        until: Until,
+        /// Who acts meanwhile, as the person names them.
+        substitute: Option<String>,
+    },
+    /// The person is there again.
+    Back,
+}
+
+/// Until when, as it was said.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(super) enum Until {
+    /// A time, in a form that is not looked at here.
+    At(String),
+    /// So long.
+    For(Duration),
 }
 
 /// An answer to one request, as it was said.
@@ -34,6 +54,8 @@ pub(super) enum Unread {
     Name(&'static str),
     /// A rejection needs words.
     Reason,
+    /// An absence needs an end.
+    Until,
 }
 
 /// How a request is named.
@@ -101,6 +123,8 @@ pub(super) fn read(words: &str) -> Result<Verb, Unread> {
                 name: Name::read(name),
             }),
         },
+        "away" => leave(rest),
+        "back" => Ok(Verb::Back),
         "approve" => decide(Decision::Approve, rest),
         "reject" => decide(Decision::Reject, rest),
         _ => Err(Unread::Verb),
@@ -128,6 +152,49 @@ fn decide(decision: Decision, rest: &str) -> Result<Verb, Unread> {
         code,
         reason,
     }))
+}
+
+/// `until 2026-12-24 18:00 [substitute NAME]`, or `for 3d [substitute NAME]`.
+fn leave(rest: &str) -> Result<Verb, Unread> {
+    let (how, rest) = next(rest);
+    let (word, behind) = next(rest);
+    let (until, rest) = match how.to_ascii_lowercase().as_str() {
+        "for" => {
+            let span = so_long(word).ok_or(Unread::Until)?;
+            (Until::For(span), behind)
+        }
+        "until" if !word.is_empty() => match next(behind) {
+            (time, behind) if time.contains(':') => (Until::At(format!("{word} {time}")), behind),
+            _ => (Until::At(word.to_owned()), behind),
+        },
+        _ => return Err(Unread::Until),
+    };
+    let (word, name) = next(rest);
+    let name = name.trim();
+    match word.to_ascii_lowercase().as_str() {
+        "" => Ok(Verb::Leave {
+            until,
+            substitute: None,
+        }),
+        "substitute" if !name.is_empty() => Ok(Verb::Leave {
+            until,
+            substitute: Some(name.to_owned()),
+        }),
+        _ => Err(Unread::Until),
+    }
+}
+
+/// `3d`, `8h` or `90m`.
+fn so_long(word: &str) -> Option<Duration> {
+    let (at, unit) = word.char_indices().next_back()?;
+    let number: u32 = word.get(..at)?.parse().ok()?;
+    let one = match unit.to_ascii_lowercase() {
+        'd' => Duration::from_hours(24),
+        'h' => Duration::from_hours(1),
+        'm' => Duration::from_mins(1),
+        _ => return None,
+    };
+    Some(one.saturating_mul(number))
 }
 
 /// The first word, and what stands behind it.
@@ -189,6 +256,41 @@ mod tests {
             ("reject K7QF-2M9X K7QF-2M9X", Err(Unread::Reason)),
             ("aprove 0123ab", Err(Unread::Verb)),
             ("approve\u{200b} 0123ab", Err(Unread::Verb)),
+        ] {
+            assert_eq!(read(words), expected, "{words:?}");
+        }
+    }
+
+    #[test]
+    fn an_absence_has_an_end_and_perhaps_somebody_who_acts() {
+        let leave = |until, substitute: Option<&str>| {
+            Ok(Verb::Leave {
+                until,
+                substitute: substitute.map(str::to_owned),
+            })
+        };
+        let at = |text: &str| Until::At(text.to_owned());
+        for (words, expected) in [
+            ("away until 2026-12-24 18:00", leave(at("2026-12-24 18:00"), None)),
+            ("AWAY Until 2026-12-24", leave(at("2026-12-24"), None)),
+            (
+                "away until 2026-12-24  18:00 substitute @Noor Haddad ",
+                leave(at("2026-12-24 18:00"), Some("@Noor Haddad")),
+            ),
+            (
+                "away until 2026-12-24 substitute <@U061>",
+                leave(at("2026-12-24"), Some("<@U061>")),
+            ),
+            (
+                "away for 3d substitute noor",
+                leave(Until::For(Duration::from_hours(72)), Some("noor")),
+            ),
+            ("back", Ok(Verb::Back)),
+            ("away", Err(Unread::Until)),
+            ("away until", Err(Unread::Until)),
+            ("away for ever", Err(Unread::Until)),
+            ("away for 3d noor", Err(Unread::Until)),
+            ("away for 3d substitute ", Err(Unread::Until)),
         ] {
             assert_eq!(read(words), expected, "{words:?}");
         }

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use super::{Complaint, ProblemKind, View, policy::approvers_stand};
+use super::{Complaint, ProblemKind, View, duty::lists_stand, policy::approvers_stand};
 use crate::gate::policy::ConfirmSource;
 
 /// Every name of the section stands for something. `path` is that of the rule, or `policy.confirm`.
@@ -28,7 +28,9 @@ pub(super) fn names_stand(view: &View<'_>, path: &str, confirm: &ConfirmSource) 
     if view.operators_whole {
         for (at, step) in after.escalate.iter().flatten().enumerate() {
             if let Some(approvers) = &step.approvers {
-                approvers_stand(view, &format!("{path}.escalate[{at}]"), approvers);
+                let path = format!("{path}.escalate[{at}]");
+                approvers_stand(view, &path, approvers);
+                lists_stand(view, &path, approvers);
             }
         }
     }
@@ -63,6 +65,25 @@ pub(super) fn times_fit(view: &View<'_>, path: &str, own: &ConfirmSource, policy
                     .remedy("give the step less time, or the request more"),
             );
         }
+    }
+    let patience = own
+        .after
+        .fallback_after_ms
+        .map(|span| Duration::from_millis(span.unsigned_abs()));
+    if patience.is_some_and(|patience| patience >= timeout) {
+        let message = "the request has ended by then: its `timeout` is no longer than that";
+        view.complain(
+            &format!("{path}.fallback_after"),
+            Complaint::new(ProblemKind::BadValue, message)
+                .remedy("let the next channel ask earlier, or give the request more time"),
+        );
+    }
+    let chain = own.after.fallback.as_ref().or(policy.after.fallback.as_ref());
+    if patience.is_some() && chain.is_none() && path != "policy.confirm" {
+        view.warn(
+            &format!("{path}.fallback_after"),
+            "there is no `fallback`, so no channel takes over",
+        );
     }
     let asked = own.channels.as_ref().or(policy.channels.as_ref());
     for (key, names) in [

@@ -25,6 +25,7 @@ pub(super) fn check(view: &View<'_>) {
         return;
     }
     people_stand(view);
+    nameable_stand(view);
     let whole = substitutes_stand(view);
     if whole {
         no_circle(view);
@@ -53,6 +54,35 @@ fn people_stand(view: &View<'_>) {
     }
 }
 
+/// Whom somebody may name themselves is somebody else, named once, and of an organisation of theirs.
+fn nameable_stand(view: &View<'_>) {
+    let known: Vec<&str> = view.operators().map(|operator| operator.id.as_str()).collect();
+    for (index, operator) in view.operators.iter().enumerate() {
+        let Some(operator) = operator else { continue };
+        for (at, name) in operator.substitutes.iter().enumerate() {
+            let key = format!("operators[{index}].substitutes[{at}]");
+            let twice = operator.substitutes.iter().take(at).any(|before| before == name);
+            match view.operators().find(|other| other.id == *name) {
+                None => view.unknown(&key, "operator", name, &known),
+                Some(_) if twice => view.complain(
+                    &key,
+                    Complaint::new(ProblemKind::Conflict, "stands here twice")
+                        .remedy("name each of them once"),
+                ),
+                Some(other) if other.id == operator.id => stands_alone(view, &key),
+                Some(other) => together(view, &key, operator, other),
+            }
+        }
+    }
+}
+
+fn stands_alone(view: &View<'_>, key: &str) {
+    view.complain(
+        key,
+        Complaint::new(ProblemKind::Conflict, "nobody stands in for themselves").remedy("name somebody else"),
+    );
+}
+
 /// A substitute is somebody else, and of an organisation of the absent person.
 fn substitutes_stand(view: &View<'_>) -> bool {
     let before = view.cx.count();
@@ -64,11 +94,7 @@ fn substitutes_stand(view: &View<'_>) -> bool {
             let substitute = view.operators().find(|other| other.id == absence.substitute);
             match substitute {
                 None => view.unknown(&key, "operator", &absence.substitute, &known),
-                Some(other) if other.id == operator.id => view.complain(
-                    &key,
-                    Complaint::new(ProblemKind::Conflict, "nobody stands in for themselves")
-                        .remedy("name somebody else"),
-                ),
+                Some(other) if other.id == operator.id => stands_alone(view, &key),
                 Some(other) => together(view, &key, operator, other),
             }
         }

@@ -210,3 +210,24 @@ fn the_quorum_is_in_reach_of_who_is_on_call() {
             .any(|warning| warning.key.ends_with("on_call"))
     );
 }
+
+#[test]
+fn whom_somebody_may_name_is_read_and_checked() {
+    let list = |names: &str| format!("  - id: noor\n    substitutes: {names}\n");
+    let read = loaded(&spoilt(NOOR, &list("[dana]"))).config;
+    assert_eq!(read.operators[1].substitutes, ["dana"]);
+    assert_eq!(
+        read.operators[0].substitutes, [""; 0],
+        "nobody, unless it is said"
+    );
+    for (names, kind, key) in [
+        ("[dna]", UnknownName, "operators[1].substitutes[0]"),
+        ("[noor]", Conflict, "operators[1].substitutes[0]"),
+        ("[dana, dana]", Conflict, "operators[1].substitutes[1]"),
+        ("[]", BadValue, "operators[1].substitutes"),
+        ("dana", WrongType, "operators[1].substitutes"),
+    ] {
+        let told = check(NOOR, &list(names), kind, key);
+        assert!(told.contains("gatepost.yaml:14"), "{told}");
+    }
+}

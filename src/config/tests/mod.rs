@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::{Config, Loaded, Problem, ProblemKind, Problems};
 
+mod after;
 mod authority;
 mod duty;
 mod example;

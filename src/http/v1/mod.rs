@@ -8,6 +8,7 @@ use serde_json::value::RawValue;
 use super::problem::Problem;
 use crate::ids::{ConfirmationId, GrantId, JobId};
 
+pub mod absence;
 pub mod audit;
 pub mod channel;
 pub mod confirmation;

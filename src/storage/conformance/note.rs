@@ -54,8 +54,16 @@ pub(super) async fn a_note_is_kept_replaced_and_found_by_its_kind(place: &Place)
     let odd = "d\0an\u{1a}a \u{1f600}'";
     assert_eq!(write("acme", NoteKind::Absence, odd, odd).await, 1);
     assert_eq!(write("acme", NoteKind::Absence, "b", "x").await, 2);
-    assert_eq!(write("acme", NoteKind::Channel, odd, "y").await, 1, "another kind");
-    assert_eq!(write("beta", NoteKind::Absence, "b", "z").await, 1, "another organisation");
+    assert_eq!(
+        write("acme", NoteKind::Channel, odd, "y").await,
+        1,
+        "another kind"
+    );
+    assert_eq!(
+        write("beta", NoteKind::Absence, "b", "z").await,
+        1,
+        "another organisation"
+    );
     assert_eq!(write("acme", NoteKind::Absence, odd, "!").await, 2);
     let read = async |kind| {
         let notes = place.store.read().notes(kind).await.expect("read").into_iter();

@@ -56,7 +56,8 @@ static PUT_OUTBOX: LazyLock<String> =
     LazyLock::new(|| format!("{} {OUTBOX_REPLACES}", OutboxRow::POSTGRES_INSERT));
 static PUT_TALLIES: LazyLock<String> =
     LazyLock::new(|| format!("{} {TALLY_REPLACES}", TallyRow::POSTGRES_INSERT));
-static PUT_NOTES: LazyLock<String> = LazyLock::new(|| format!("{} {NOTE_REPLACES}", NoteRow::POSTGRES_INSERT));
+static PUT_NOTES: LazyLock<String> =
+    LazyLock::new(|| format!("{} {NOTE_REPLACES}", NoteRow::POSTGRES_INSERT));
 static MOVE_HEADS: LazyLock<String> = LazyLock::new(|| format!("{} {HEAD_MOVES}", HeadRow::POSTGRES_INSERT));
 
 /// The end that every step of the statement has: what it reached is counted.

@@ -167,7 +167,13 @@ async fn the_glass_is_broken_loudly_and_once(storage: Storage) {
     assert_eq!((status, &answer["code"]), (422, &json!("reason_required")));
     let (status, answer) = respond(&world, "dana-cli", &id, &alone("because")).await;
     assert_eq!((status, &answer["code"]), (403, &json!("not_authorised")));
-    let (status, answer) = respond(&world, "olga-cli", &id, &alone("plant stands still, voucher HV-7731")).await;
+    let (status, answer) = respond(
+        &world,
+        "olga-cli",
+        &id,
+        &alone("plant stands still, voucher HV-7731"),
+    )
+    .await;
     assert_eq!((status, &answer["status"]), (200, &json!("approved")), "{answer}");
     assert_eq!(answer["break_glass"]["operator"], "olga");
     world.both_settled(&id, "BREAK-GLASS", "BREAK-GLASS").await;
@@ -190,8 +196,14 @@ async fn the_glass_is_broken_loudly_and_once(storage: Storage) {
         })
         .await;
     let text = loud.current().visible_text();
-    assert!(text.contains("Olga Out") && text.contains("plant stands still"), "{text}");
-    assert!(text.contains("‹hidden: string") && !text.contains("HV-7731"), "{text}");
+    assert!(
+        text.contains("Olga Out") && text.contains("plant stands still"),
+        "{text}"
+    );
+    assert!(
+        text.contains("‹hidden: string") && !text.contains("HV-7731"),
+        "{text}"
+    );
     assert!(loud.current().mentions().contains(&DANA.slack.to_owned()));
     let aloud = world.slack.calls("chat.postMessage").pop().unwrap();
     assert_eq!(aloud.args["reply_broadcast"], true, "{aloud:?}");
@@ -202,7 +214,10 @@ async fn the_glass_is_broken_loudly_and_once(storage: Storage) {
         })
         .await;
     let text = loud.current().to_string();
-    assert!(text.contains("plant stands still") && !text.contains("HV-7731"), "{text}");
+    assert!(
+        text.contains("plant stands still") && !text.contains("HV-7731"),
+        "{text}"
+    );
     let events = world.audit("confirmation.break_glass").await;
     assert_eq!(events.len(), 1);
     assert_eq!(events[0]["actor"], "operator:olga");

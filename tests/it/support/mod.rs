@@ -1,12 +1,14 @@
 //! What the integration tests stand on: fake platforms, a scripted model, a counting tool, the real program.
 //!
-//! Read in this order: [`loopback`] serves, [`clock`] tells the time of the fakes, [`fault`] breaks them on demand,
+//! Read in this order: [`loopback`] serves, [`description`] holds answers of the API against what is said of them, [`clock`] tells the time of the fakes, [`fault`] breaks them on demand,
 //! [`sockets`] and [`tls`] are other ways in, [`platform_request`] is a callback as a platform sends it; then one module per fake, [`program`] and [`pg`];
 //! [`people`] and [`world`] put them together for the stories, [`mortal`] for those in which the program is killed, on
 //! [`rows`] that outlive it.
 
 pub mod authenticator;
 pub mod clock;
+#[path = "../../../src/http/described.rs"]
+pub mod description;
 pub mod fake_feishu;
 pub mod fake_model;
 pub mod fake_slack;

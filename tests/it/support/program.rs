@@ -4,7 +4,7 @@ use std::fs::File;
 use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::{ExitStatus, Stdio};
-use std::sync::Arc;
+use std::sync::{Arc, LazyLock};
 use std::time::{Duration, Instant};
 
 use nix::sys::signal::{Signal, kill};
@@ -12,8 +12,8 @@ use nix::unistd::Pid;
 use serde_json::Value;
 use tokio::process::{Child, Command};
 
-use super::loopback;
 use super::temp_dir::TempDir;
+use super::{description, loopback};
 
 /// How long a start may take on a busy machine.
 const PATIENCE: Duration = Duration::from_secs(20);
@@ -215,16 +215,30 @@ pub struct Api {
     client: reqwest::Client,
 }
 
+/// An answer, held against the description of the API.
+fn described(asked: (&str, &str), (status, answer): (u16, Value)) -> (u16, Value) {
+    static DOCUMENT: LazyLock<Value> =
+        LazyLock::new(|| serde_json::from_str(gatepost::http::OPENAPI).expect("the description is JSON"));
+    if answer.is_null() {
+        // No JSON.
+        return (status, answer);
+    }
+    let faults = description::faults(&DOCUMENT, asked, status, &answer);
+    assert_eq!(faults, [""; 0], "the description and the answer differ: {answer}");
+    (status, answer)
+}
+
 impl Api {
     /// `GET path`: status and JSON body (null when it is none).
     pub async fn get(&self, path: &str) -> (u16, Value) {
-        self.send(self.client.get(format!("{}{path}", self.base))).await
+        let asked = self.client.get(format!("{}{path}", self.base));
+        described(("GET", path), self.send(asked).await)
     }
 
     /// `POST path` with a JSON body.
     pub async fn post(&self, path: &str, body: &Value) -> (u16, Value) {
-        self.send(self.client.post(format!("{}{path}", self.base)).json(body))
-            .await
+        let asked = self.client.post(format!("{}{path}", self.base)).json(body);
+        described(("POST", path), self.send(asked).await)
     }
 
     /// `POST path` to a server that may be ending; nothing when it gave no answer.

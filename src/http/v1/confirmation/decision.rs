@@ -120,6 +120,7 @@ pub(super) fn view(dossier: &Dossier) -> DecisionView {
         escalated,
         lapsed,
         armed,
+        lent: _,
     } = &row.progress;
     let step = row.terms.decision.step_up;
     let pending = row.state.status() == Status::Pending;
