@@ -258,3 +258,55 @@ async fn a_run_parks_and_resumes_on_sqlite_across_a_restart() {
         assert!(store_tasks.drain(Duration::from_secs(5)).await);
     }
 }
+
+/// Cannot go on so many times, since something outside does not answer; then its runner goes on.
+struct Patient {
+    runner: Arc<Runner>,
+    left: AtomicU32,
+    runs: AtomicU32,
+}
+
+#[async_trait]
+impl Run for Patient {
+    async fn run(&self, job: Job, reins: &Reins) -> Ran {
+        self.runs.fetch_add(1, Ordering::SeqCst);
+        let waits = |left: u32| left.checked_sub(1);
+        match self.left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, waits) {
+            Ok(_) => Ran::Later,
+            Err(_) => self.runner.run(job, reins).await,
+        }
+    }
+}
+
+#[tokio::test]
+async fn a_run_that_goes_on_later_waits_a_while_and_costs_no_attempt() {
+    let lab = Lab::new(vec![complete("success", "fine")]);
+    let id = lab.submit().await;
+    // More often than a run may fail.
+    let times = 2 * crate::job::claim::MAX_ATTEMPTS;
+    let tasks = Tasks::new();
+    let run = Arc::new(Patient {
+        runner: Arc::clone(&lab.runner),
+        left: AtomicU32::new(times),
+        runs: AtomicU32::new(0),
+    });
+    queue(&lab, Arc::clone(&run) as Arc<dyn Run>, 1, &tasks);
+    for ran in 1..=times {
+        until("a run that waits", || {
+            let queued = lab.world.job(&id).state.is_queued();
+            queued && run.runs.load(Ordering::SeqCst) == ran
+        })
+        .await;
+        let job = lab.world.job(&id);
+        assert_eq!(job.attempts, 0, "the attempt does not count");
+        let pause = job.run_at.since(lab.world.clock.now());
+        assert!(pause > Duration::ZERO && pause <= Duration::from_mins(1), "{pause:?}");
+        assert!(lab.world.claim(1).jobs.is_empty(), "nobody takes it before that");
+        lab.world.clock.advance(pause);
+    }
+    until("the end", || lab.world.job(&id).state.status() == JobStatus::Completed).await;
+    assert_eq!(run.runs.load(Ordering::SeqCst), times + 1);
+    assert!(!lab.kinds().await.contains(&"job.retried".to_owned()), "nothing failed");
+    tasks.ask_to_stop();
+    assert!(tasks.drain(Duration::from_secs(5)).await);
+}

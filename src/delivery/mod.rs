@@ -15,6 +15,7 @@ pub mod escalate;
 mod escalate_tests;
 #[cfg(test)]
 mod fixture;
+pub mod health;
 pub mod mention;
 pub mod notice;
 pub mod phrase;

@@ -13,6 +13,7 @@ use super::card::CardMaker;
 use super::claim::{Claim, Claimed};
 use super::dialog::Sight;
 use super::escalate::{self, Escalate};
+use super::health::{self, Health, Trouble};
 use super::plan::Planned;
 use super::record::{Record, Sent};
 use super::registry::{Listed, Registry};
@@ -21,7 +22,7 @@ use crate::clock::Clock;
 use crate::confirmation::{Delivery, Dossier};
 use crate::ids::{ChannelName, ConfirmationId, DeliveryId, Ids, WorkerId};
 use crate::lifecycle::Tasks;
-use crate::storage::Store;
+use crate::storage::{Store, StoreError};
 
 /// Rows claimed in one transaction.
 const BATCH: usize = 64;
@@ -52,7 +53,7 @@ pub struct Sender {
     worker: WorkerId,
     pace: Mutex<BTreeMap<ChannelName, Bucket>>,
     last_post: Mutex<BTreeMap<ChannelName, UtcMillis>>,
-    troubles: Mutex<BTreeMap<ChannelName, String>>,
+    health: Health,
 }
 
 /// A token bucket for one channel.
@@ -122,7 +123,7 @@ impl Sender {
             ids: Arc::clone(ids),
             pace: Mutex::new(pace),
             last_post: Mutex::default(),
-            troubles: Mutex::default(),
+            health: Health::default(),
         })
     }
 
@@ -150,31 +151,26 @@ impl Sender {
             .copied()
     }
 
-    /// Why a channel takes no cards: what it said to the last one, by this process. Nothing once it has taken one again.
-    pub fn trouble(&self, channel: &ChannelName) -> Option<String> {
-        let troubles = self.troubles.lock().unwrap_or_else(PoisonError::into_inner);
-        troubles.get(channel).cloned()
+    /// Why channels take no cards, by name, as all processes know it.
+    ///
+    /// # Errors
+    /// The store failed.
+    pub async fn troubles(&self) -> Result<BTreeMap<ChannelName, Trouble>, StoreError> {
+        self.health.read(&self.store, self.clock.now()).await
     }
 
-    /// Remembers how a channel took a card. What is temporary or not known tells nothing.
-    pub fn fared(&self, channel: &ChannelName, posted: &Posted) {
-        match posted {
-            Posted::At(_) | Posted::Minimal(_) => self.refused(channel, None),
-            Posted::NotSent(failure) => self.refused(channel, Some(failure)),
-            Posted::Unknown { .. } => {}
+    /// Remembers how a channel took a card.
+    pub async fn fared(&self, listed: &Listed, posted: &Posted) {
+        if let Some(refusal) = health::verdict(posted) {
+            self.refused(listed, refusal).await;
         }
     }
 
-    fn refused(&self, channel: &ChannelName, failure: Option<&Failure>) {
-        let mut troubles = self.troubles.lock().unwrap_or_else(PoisonError::into_inner);
-        match failure {
-            None => {
-                troubles.remove(channel);
-            }
-            Some(Failure::Retry { .. } | Failure::Gone { .. }) => {}
-            Some(failure) => {
-                troubles.insert(channel.clone(), failure.to_string());
-            }
+    async fn refused(&self, listed: &Listed, refusal: Option<&Failure>) {
+        let whose = (&listed.org, &listed.name);
+        let now = self.clock.now();
+        if let Err(error) = self.health.fared(&self.store, whose, refusal, now).await {
+            warn!(%error, channel = %listed.name, "how a channel takes cards could not be put down");
         }
     }
 
@@ -331,7 +327,7 @@ impl Sender {
                     let sent = self.edit(listed, dossier, card, &looks).await;
                     if let Sent::Edited { failed, .. } = &sent {
                         for (_, failure) in failed {
-                            self.refused(&listed.name, Some(failure));
+                            self.refused(listed, Some(failure)).await;
                         }
                     }
                     sent
@@ -364,7 +360,7 @@ impl Sender {
 
     async fn post(&self, listed: &Listed, card: &Card, key: &PostKey, edition: u32) -> Sent {
         let posted = listed.channel.post(card, key).await;
-        self.fared(&listed.name, &posted);
+        self.fared(listed, &posted).await;
         match posted {
             Posted::At(at) => self.posted(listed, at, CardForm::LaidOut, edition),
             Posted::Minimal(at) => self.posted(listed, at, CardForm::Minimal, edition),

@@ -40,6 +40,14 @@ pub async fn metrics(State(api): State<Api>) -> Result<Response, Problem> {
         // The counters of this process are true all the same.
         Err(error) => tracing::warn!(%error, "the gauges could not be read"),
     }
+    match api.sender().troubles().await {
+        Ok(troubles) => {
+            let names = api.gatekeeper().registry().all().map(|listed| &listed.name);
+            let refusing = names.map(|name| (name.as_str(), troubles.contains_key(name)));
+            crate::telemetry::metrics::set_channels(refusing);
+        }
+        Err(error) => tracing::warn!(%error, "the health of the channels could not be read"),
+    }
     let mut response = handle.render().into_response();
     response.headers_mut().insert(
         header::CONTENT_TYPE,

@@ -70,6 +70,13 @@ pub fn set(counts: &Counts, now: UtcMillis) {
     }
 }
 
+/// Sets whether channels refuse cards, as all processes know it.
+pub fn set_channels<'a>(refusing: impl IntoIterator<Item = (&'a str, bool)>) {
+    for (channel, refuses) in refusing {
+        gauge!("gatepost_channel_refuses", "channel" => channel.to_owned()).set(f64::from(u8::from(refuses)));
+    }
+}
+
 /// Counts beyond 2^53 are shown rounded.
 #[expect(clippy::cast_precision_loss, reason = "a gauge is a double")]
 const fn float(count: u64) -> f64 {
@@ -89,6 +96,10 @@ fn describe() {
     );
     describe_gauge!("gatepost_outbox_depth", "Posts and edits that wait to be sent");
     describe_gauge!("gatepost_jobs", "Jobs by status");
+    describe_gauge!(
+        "gatepost_channel_refuses",
+        "Whether a channel refused the last card for good, by any process"
+    );
     describe_histogram!(
         "gatepost_http_request_duration_seconds",
         Unit::Seconds,

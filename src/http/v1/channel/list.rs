@@ -10,6 +10,7 @@ use serde::Serialize;
 use tokio::time::timeout;
 
 use crate::clock::rfc3339;
+use crate::delivery::health::Trouble;
 use crate::delivery::registry::Listed;
 use crate::http::Api;
 use crate::http::auth::Admin;
@@ -43,14 +44,15 @@ pub async fn handle(
         .registry()
         .all()
         .filter(|listed| listed.org == admin.org);
-    let items = join_all(channels.map(|listed| check(&api, listed))).await;
+    let troubles = api.sender().troubles().await?;
+    let items = join_all(channels.map(|listed| check(&api, listed, troubles.get(&listed.name)))).await;
     Ok(Json(List {
         items,
         next_cursor: None,
     }))
 }
 
-async fn check(api: &Api, listed: &Listed) -> View {
+async fn check(api: &Api, listed: &Listed, trouble: Option<&Trouble>) -> View {
     let health = timeout(CHECK_WITHIN, listed.channel.check())
         .await
         .unwrap_or_else(|_| Health {
@@ -62,14 +64,16 @@ async fn check(api: &Api, listed: &Listed) -> View {
         Some(missing) => format!("{}; {missing}", health.detail),
         None => health.detail,
     };
-    // The platform may say that all is well and refuse cards all the same: what became of the last one counts.
-    let trouble = api.sender().trouble(&listed.name);
+    // The platform may say that all is well and refuse cards all the same: what became of the last one counts, whichever process sent it.
     View {
         name: listed.name.0.clone(),
         kind: listed.channel.kind(),
         healthy: health.healthy && trouble.is_none(),
         detail: match trouble {
-            Some(why) => format!("the last card was refused ({why}); {detail}"),
+            Some(Trouble { why, since }) => {
+                let since = rfc3339(*since);
+                format!("the last card was refused ({why}), as since {since}; {detail}")
+            }
             None => detail,
         },
         last_post_at: api.sender().last_post(&listed.name).map(rfc3339),

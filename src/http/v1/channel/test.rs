@@ -47,7 +47,7 @@ pub async fn handle(
         .channel
         .post(&card(&api, listed, &rfc3339(now)), &key)
         .await;
-    api.sender().fared(&listed.name, &posted);
+    api.sender().fared(listed, &posted).await;
     let (posted, detail) = match posted {
         Posted::At(_) => (true, "the card stands".to_owned()),
         Posted::Minimal(_) => (
