@@ -313,6 +313,7 @@ impl Sender {
                 user,
                 revision,
                 page,
+                ..
             } => {
                 let dossier = dossier?;
                 let key = PostKey(format!("{}:{page}", item.id));
