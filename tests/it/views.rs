@@ -15,6 +15,7 @@ use serde_json::{Value, json};
 
 use crate::cards::{DECIDED, golden, maker, open, voices};
 use crate::channels::{feishu_channel, slack_channel};
+use crate::support::clock::Clock;
 use crate::support::fake_feishu::{FakeFeishu, Person};
 use crate::support::fake_slack::{CHANNEL, FakeSlack, User};
 use crate::support::people::DANA;
@@ -110,7 +111,8 @@ fn view(dossier: &Dossier, at: &MessageRef, user: &str, voice: &Voice) -> FullVi
 
 #[tokio::test]
 async fn golden_modals_on_slack() {
-    let slack = FakeSlack::start().await;
+    // What the modal carries names its card by the time of its post.
+    let slack = FakeSlack::with_clock(Clock::standing_at(1_795_953_600)).await;
     slack.limit_rate(false);
     slack.add_user(User::new(DANA.slack, DANA.email));
     let channel = slack_channel(&slack);
