@@ -263,14 +263,10 @@ fn unfound(error: CallError) -> Unfound {
             10_003 | 10_014 | 10_015 | 40_003 | 40_006 | 40_012 | 42_008 | 45_500 | 55_001 | 99_991_401
             | 99_991_403 | 99_991_662 | 99_991_673,
         ) => failed(refused),
-        _ if matches!(refused.status, 404 | 405 | 501) => Unfound::MayNotAsk {
-            why: refused.codes(),
-        },
+        _ if matches!(refused.status, 404 | 405 | 501) => Unfound::MayNotAsk { why: refused.codes() },
         _ if matches!(refused.class(), Class::Retry | Class::Unclear | Class::Token) => failed(refused),
         _ if refused.status >= 500 => odd(&refused.codes()),
-        _ => Unfound::MayNotAsk {
-            why: refused.codes(),
-        },
+        _ => Unfound::MayNotAsk { why: refused.codes() },
     }
 }
 

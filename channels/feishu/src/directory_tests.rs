@@ -212,7 +212,11 @@ async fn groups_and_chats_are_read_page_by_page() {
     let fake = Fake::start(endless).await;
     let channel = fake.channel();
     let found = channel.directory().unwrap().members(&Group::Chat).await;
-    assert_eq!(class(&found), "hidden", "one list that is too long says nothing of others");
+    assert_eq!(
+        class(&found),
+        "hidden",
+        "one list that is too long says nothing of others"
+    );
 }
 
 #[tokio::test]

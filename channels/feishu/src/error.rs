@@ -108,7 +108,10 @@ impl Refused {
 
     /// The codes and the scopes that are missing, for calls about anything else.
     pub(crate) fn codes(&self) -> String {
-        [Some(self.code()), self.missing()].into_iter().flatten().collect()
+        [Some(self.code()), self.missing()]
+            .into_iter()
+            .flatten()
+            .collect()
     }
 
     fn code(&self) -> String {

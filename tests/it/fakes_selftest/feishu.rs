@@ -578,11 +578,19 @@ async fn user_groups_and_chats_come_in_pages() {
         (Some(20), &json!(false))
     );
     assert_eq!(
-        get(&feishu, "contact/v3/group/g187131/member/simplelist?page_size=101").await.1["code"],
+        get(
+            &feishu,
+            "contact/v3/group/g187131/member/simplelist?page_size=101"
+        )
+        .await
+        .1["code"],
         40_011
     );
     let belong = format!("contact/v3/group/member_belong?member_id={PERSON}&group_type=1");
-    assert_eq!(get(&feishu, &belong).await.1["data"]["group_list"], json!(["g187131"]));
+    assert_eq!(
+        get(&feishu, &belong).await.1["data"]["group_list"],
+        json!(["g187131"])
+    );
     feishu.hide_group("g187131");
     let hidden = get(&feishu, path).await;
     assert_eq!((hidden.0, &hidden.1["code"]), (403, &json!(42_009)));

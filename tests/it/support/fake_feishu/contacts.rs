@@ -144,7 +144,12 @@ fn person<'a>(world: &'a World, kind: &str, id: &str) -> Result<&'a Person, Fail
         "union_id" => 99_992_364,
         _ => 99_992_360,
     };
-    let nobody = || Failure::new(code, &format!("The request you send is not a valid {{{kind}}} or not exists"));
+    let nobody = || {
+        Failure::new(
+            code,
+            &format!("The request you send is not a valid {{{kind}}} or not exists"),
+        )
+    };
     world.people.values().find(is).ok_or_else(nobody)
 }
 
@@ -207,7 +212,9 @@ pub(super) fn by_address(world: &mut World, body: &Value, uri: &Uri, now_ms: i64
 
 /// Part of a list, and how to get the next: the list is left out where it is empty, the token where nothing follows.
 fn page(key: &str, all: &[Value], query: &HashMap<String, String>, sizes: (usize, usize)) -> Outcome {
-    let size = query.get("page_size").map_or(Some(sizes.0), |size| size.parse().ok());
+    let size = query
+        .get("page_size")
+        .map_or(Some(sizes.0), |size| size.parse().ok());
     let size = size.filter(|size| (1..=sizes.1).contains(size));
     let size = size.ok_or_else(|| Failure::new(40_011, "page size is invalid"))?;
     let begin = match query.get("page_token") {
@@ -241,13 +248,18 @@ pub(super) fn in_group(world: &mut World, id: &str, uri: &Uri, now_ms: i64) -> O
     let members: Vec<Value> = match query.get("member_type").map_or("user", String::as_str) {
         "user" => {
             let kind = query.get("member_id_type").map_or("open_id", String::as_str);
-            let listed = world.people.values().filter(|person| group.people.contains(&person.open_id));
+            let listed = world
+                .people
+                .values()
+                .filter(|person| group.people.contains(&person.open_id));
             let ids = listed.filter_map(|person| id_of(person, kind));
-            ids.map(|id| json!({"member_id": id, "member_type": "user"})).collect()
+            ids.map(|id| json!({"member_id": id, "member_type": "user"}))
+                .collect()
         }
         "department" => {
             let ids = group.departments.iter();
-            ids.map(|id| json!({"member_id": id, "member_type": "department"})).collect()
+            ids.map(|id| json!({"member_id": id, "member_type": "department"}))
+                .collect()
         }
         _ => return Err(Failure::new(41_074, "invalid member_type")),
     };
@@ -269,9 +281,10 @@ pub(super) fn groups_of(world: &mut World, uri: &Uri, now_ms: i64) -> Outcome {
         "2" => true,
         _ => return Err(Failure::new(41_074, "invalid member_type")),
     };
-    let groups = world.groups.iter().filter(|(_, group)| {
-        group.dynamic == dynamic && !group.hidden && group.holds(person)
-    });
+    let groups = world
+        .groups
+        .iter()
+        .filter(|(_, group)| group.dynamic == dynamic && !group.hidden && group.holds(person));
     let ids: Vec<Value> = groups.map(|(id, _)| json!(id)).collect();
     page("group_list", &ids, &query, (500, 1_000))
 }
@@ -279,13 +292,17 @@ pub(super) fn groups_of(world: &mut World, uri: &Uri, now_ms: i64) -> Outcome {
 pub(super) fn in_chat(world: &World, id: &str, uri: &Uri) -> Outcome {
     needs(world, CHATS)?;
     let chat = world.chats.get(id);
-    let chat = chat.ok_or_else(|| Failure::new(232_006, "Your request specifies a chat_id which is invalid."))?;
+    let chat =
+        chat.ok_or_else(|| Failure::new(232_006, "Your request specifies a chat_id which is invalid."))?;
     if !chat.bot_is_member {
         return Err(Failure::new(232_011, "Operator can NOT be out of the chat."));
     }
     let query = query(uri);
     let kind = query.get("member_id_type").map_or("open_id", String::as_str);
-    let here = world.people.values().filter(|person| !chat.absent.contains(&person.open_id));
+    let here = world
+        .people
+        .values()
+        .filter(|person| !chat.absent.contains(&person.open_id));
     let members: Vec<Value> = here
         .filter_map(|person| id_of(person, kind))
         .map(|id| json!({"member_id_type": kind, "member_id": id, "name": id, "tenant_key": super::TENANT}))

@@ -41,11 +41,6 @@ impl Person {
             department: None,
         }
     }
-
-    /// The same account, standing otherwise.
-    pub fn standing(self, status: Status) -> Self {
-        Self { status, ..self }
-    }
 }
 
 /// A message with all that it ever was.

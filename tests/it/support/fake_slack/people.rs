@@ -154,7 +154,10 @@ fn wants(args: &Value, key: &str) -> bool {
 
 pub(super) fn groups(world: &World, args: &Value) -> Outcome {
     let (disabled, users) = (wants(args, "include_disabled"), wants(args, "include_users"));
-    let groups = world.user_groups.iter().filter(|(_, group)| disabled || !group.disabled);
+    let groups = world
+        .user_groups
+        .iter()
+        .filter(|(_, group)| disabled || !group.disabled);
     let groups = groups.map(|(id, group)| {
         let mut shown = json!({
             "id": id, "team_id": TEAM, "is_usergroup": true, "name": id, "handle": id.to_lowercase(),
@@ -193,7 +196,9 @@ pub(super) fn in_channel(world: &World, args: &Value) -> Outcome {
         "" => 0,
         cursor => {
             let place = cursor.strip_prefix("place:").and_then(|place| place.parse().ok());
-            place.filter(|place| *place < members.len()).ok_or("invalid_cursor")?
+            place
+                .filter(|place| *place < members.len())
+                .ok_or("invalid_cursor")?
         }
     };
     let end = members.len().min(begin + limit);
