@@ -134,9 +134,8 @@ impl Server {
         let (tasks, journal_tasks, store_tasks) = (Tasks::new(), Tasks::new(), Tasks::new());
         let people = Arc::new(people::people(config));
         let directories = people::directories(config, &registry, &people, &clock, &tasks);
-        let mentions = people::mentions(config).asking(Arc::new(directories.clone()));
-        let maker = CardMaker::new(phrases, key, Arc::clone(&roll), public_url(config));
-        let maker = maker.mentioning(mentions);
+        let maker = CardMaker::new(phrases, key, Arc::clone(&roll), public_url(config))
+            .mentioning(people::mentions(config, &directories));
 
         let mut settings = Settings::new(config.storage.url.expose(), Arc::clone(&clock));
         settings.offset = offset;

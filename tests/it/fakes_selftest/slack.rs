@@ -522,6 +522,11 @@ async fn groups_are_listed_and_members_come_in_pages() {
         call(&slack, "usergroups.users.list", &group).await["error"],
         "no_such_subteam"
     );
+    slack.downgrade();
+    assert_eq!(
+        call(&slack, "usergroups.users.list", &group).await["error"],
+        "plan_upgrade_required"
+    );
     slack.revoke_scope("usergroups:read");
     let missing = call(&slack, "usergroups.users.list", &group).await;
     assert_eq!(

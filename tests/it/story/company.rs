@@ -9,7 +9,7 @@ use super::people::{
     Both, GROUPS, MARA, STALE, TINA, TOM, approved_by, consume, on_feishu, on_slack, plan, populate,
     told_on_slack,
 };
-use crate::support::fake_feishu::Person;
+use crate::support::fake_feishu::{Message, Person};
 use crate::support::fake_slack::{Standing, User};
 use crate::support::fault::Fault;
 use crate::support::people::{DANA, OLGA};
@@ -110,7 +110,7 @@ async fn after_break_glass_members_of_groups_hear_it_too(storage: Storage) {
         world
             .until("a word to everybody passed over", async || {
                 let told = world.feishu.messages_to(person);
-                let mut texts = told.iter().map(|message| message.visible_text());
+                let mut texts = told.iter().map(Message::visible_text);
                 texts.find(|text| text.contains("plant stands still"))
             })
             .await;

@@ -78,6 +78,11 @@ impl FakeSlack {
         });
     }
 
+    /// The workspace is on the free plan, which has no user groups.
+    pub fn downgrade(&self) {
+        self.world(|world| world.paid = false);
+    }
+
     /// Changes an account.
     pub fn change_user(&self, id: &str, change: impl FnOnce(&mut User)) {
         self.world(|world| change(world.users.get_mut(id).expect("a person of this test")));
@@ -153,6 +158,9 @@ fn wants(args: &Value, key: &str) -> bool {
 }
 
 pub(super) fn groups(world: &World, args: &Value) -> Outcome {
+    if !world.paid {
+        return Err("plan_upgrade_required".into());
+    }
     let (disabled, users) = (wants(args, "include_disabled"), wants(args, "include_users"));
     let groups = world
         .user_groups
@@ -172,6 +180,9 @@ pub(super) fn groups(world: &World, args: &Value) -> Outcome {
 }
 
 pub(super) fn in_group(world: &World, args: &Value) -> Outcome {
+    if !world.paid {
+        return Err("plan_upgrade_required".into());
+    }
     let group = world.user_groups.get(text(args, "usergroup"));
     let group = group.filter(|group| !group.disabled || wants(args, "include_disabled"));
     Ok(json!({"users": group.ok_or("no_such_subteam")?.users}))
