@@ -161,6 +161,14 @@ fn id_of(person: &Person, kind: &str) -> Option<String> {
     }
 }
 
+/// What the app is granted, as `application/v6/scopes` lists it.
+pub(super) fn granted(world: &World) -> Value {
+    let scopes = world.scopes.iter().map(String::as_str);
+    let scopes = scopes.chain(["im:message:send_as_bot"]);
+    let scopes = scopes.map(|scope| json!({"scope_name": scope, "grant_status": 1, "scope_type": "tenant"}));
+    done(&json!({ "scopes": scopes.collect::<Vec<_>>() }))
+}
+
 pub(super) fn account(world: &mut World, id: &str, uri: &Uri, now_ms: i64) -> Outcome {
     needs(world, BASE)?;
     limit(world, "user", now_ms)?;

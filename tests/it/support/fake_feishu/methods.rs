@@ -152,10 +152,7 @@ fn carry_out(world: &mut World, call: &Call, uri: &Uri, size: usize, now_ms: i64
         Api::CardUpdate => card_update(world, &call.body, now_ms),
         Api::Ephemeral => ephemeral(world, &call.body, size),
         Api::Endpoint => endpoint(world, &call.body),
-        Api::Scopes => Ok(done(&json!({"scopes": [
-            {"scope_name": "im:message:send_as_bot", "grant_status": 1, "scope_type": "tenant"},
-            {"scope_name": "im:chat:readonly", "grant_status": 1, "scope_type": "tenant"},
-        ]}))),
+        Api::Scopes => Ok(contacts::granted(world)),
         Api::Application => Ok(done(&json!({"app": world.app}))),
         Api::BotInfo => Ok(json!({"code": 0, "msg": "ok", "bot": {
             "activate_status": 2, "app_name": "Gatepost", "avatar_url": "", "ip_white_list": [],
