@@ -132,21 +132,22 @@ impl Server {
         let registry = channels::build(&config.channels, &http_client, &clock)?;
         let roll = LiveRoll::from(Arc::new(people::roll(config)));
         let phrases = Arc::new(Phrasebook::load()?);
-        let maker = CardMaker::new(phrases, key, roll.clone(), public_url(config));
-        let maker = maker.mentioning(people::mentions(config));
-
         let (tasks, journal_tasks, store_tasks) = (Tasks::new(), Tasks::new(), Tasks::new());
+        let people = Arc::new(people::people(config));
+        let directories = people::directories(config, &registry, &people, &clock, &tasks);
+        let maker = CardMaker::new(phrases, key, roll.clone(), public_url(config))
+            .mentioning(people::mentions(config, &directories));
+
         let mut settings = Settings::new(config.storage.url.expose(), Arc::clone(&clock));
         settings.offset = offset;
         let store = open(&settings, &store_tasks).await?;
         let (journal, scribe) = Journal::open();
-        let people = Arc::new(people::people(config));
         let meter = people::meter(config, &store, &people);
         let outside = hook::Outside::new(&journal, meter, &ids, &clock, &tasks);
         let hooks = Arc::new(hook::build(&[&config.hooks], &outside)?);
         observers::starting(&hooks, &registry);
         let gatekeeper = Gatekeeper::new(gatekeeper::Parts {
-            directories: people::directories(config, &registry, &people, &clock, &tasks),
+            directories,
             store: store.clone(),
             policy: Arc::clone(&loaded.policy),
             roll,
@@ -170,7 +171,6 @@ impl Server {
         tasks.spawn(Arc::clone(&sender).run(tasks.clone()));
         journal_tasks.spawn(scribe.run(store.clone(), Arc::clone(&clock), journal_tasks.clone()));
         tasks.spawn(sweeper::run(store.clone(), Arc::clone(&clock), tasks.clone()));
-        tasks.spawn(gatekeeper.clone().follow_absences(tasks.clone()));
         agents.start(config.job, &tasks);
         if let Some(handle) = metrics.clone() {
             tasks.spawn(crate::telemetry::metrics::upkeep(handle, tasks.clone()));
@@ -254,8 +254,9 @@ fn public_url(config: &Config) -> Option<String> {
     url.map(|url| url.join("").trim_end_matches('/').to_owned())
 }
 
-/// Holds the connections of channels that need one.
+/// Holds the connections of channels that need one, and hears of absences that other processes are told of.
 fn connect(gatekeeper: &Gatekeeper, intake: &Intake, tasks: &Tasks) {
+    tasks.spawn(gatekeeper.clone().follow_absences(tasks.clone()));
     for connection in channels::connections(gatekeeper.registry()) {
         let (intake, stop) = (Arc::new(intake.clone()), tasks.clone());
         tasks.spawn(async move {

@@ -300,13 +300,22 @@ async fn a_run_that_goes_on_later_waits_a_while_and_costs_no_attempt() {
         let job = lab.world.job(&id);
         assert_eq!(job.attempts, 0, "the attempt does not count");
         let pause = job.run_at.since(lab.world.clock.now());
-        assert!(pause > Duration::ZERO && pause <= Duration::from_mins(1), "{pause:?}");
+        assert!(
+            pause > Duration::ZERO && pause <= Duration::from_mins(1),
+            "{pause:?}"
+        );
         assert!(lab.world.claim(1).jobs.is_empty(), "nobody takes it before that");
         lab.world.clock.advance(pause);
     }
-    until("the end", || lab.world.job(&id).state.status() == JobStatus::Completed).await;
+    until("the end", || {
+        lab.world.job(&id).state.status() == JobStatus::Completed
+    })
+    .await;
     assert_eq!(run.runs.load(Ordering::SeqCst), times + 1);
-    assert!(!lab.kinds().await.contains(&"job.retried".to_owned()), "nothing failed");
+    assert!(
+        !lab.kinds().await.contains(&"job.retried".to_owned()),
+        "nothing failed"
+    );
     tasks.ask_to_stop();
     assert!(tasks.drain(Duration::from_secs(5)).await);
 }

@@ -19,13 +19,14 @@ use crate::confirmation::decide::{Backing, Clicked, Decide, Decided, Surface, Ta
 use crate::delivery::button::token_hash;
 use crate::delivery::notice::QueueNotice;
 use crate::delivery::registry::Listed;
-use crate::gatekeeper::Gatekeeper;
 use crate::gatekeeper::attend::{About, Attended};
+use crate::gatekeeper::{Gatekeeper, Unfit};
 use crate::ids::{ChannelName, OutboxId};
 use crate::lifecycle::Tasks;
 use crate::storage::{ReplayKey, StoreError};
 
 mod command;
+mod edited;
 mod form;
 pub mod reply;
 pub mod socket;
@@ -153,14 +154,14 @@ impl Intake {
         };
         self.note_click(home);
         let deciding = async {
-            let decide = self.decide(home, click, replay).await?;
-            self.gatekeeper.store().run(decide).await
+            let (decide, unfit) = self.decide(home, click, replay).await?;
+            Ok::<_, StoreError>((self.gatekeeper.store().run(decide).await?, unfit))
         };
         match tokio::time::timeout(DECIDE_WITHIN, deciding).await {
-            Ok(Ok(decided)) => {
+            Ok(Ok((decided, unfit))) => {
                 self.gatekeeper.tell_vote(&decided);
                 Answer {
-                    reply: self.answer(home, click, decided).await,
+                    reply: self.answer(home, click, decided, unfit).await,
                     stored: true,
                 }
             }
@@ -215,7 +216,12 @@ impl Intake {
             .insert(home.name.clone(), self.clock.now());
     }
 
-    async fn decide(&self, home: &Listed, click: &Click, replay: ReplayKey) -> Result<Decide, StoreError> {
+    async fn decide(
+        &self,
+        home: &Listed,
+        click: &Click,
+        replay: ReplayKey,
+    ) -> Result<(Decide, Option<Unfit>), StoreError> {
         let token = click.button.map(|button| token_hash(&button.token));
         let of = token.as_ref().map_or(About::Nothing, About::Button);
         let Attended {
@@ -223,7 +229,8 @@ impl Intake {
             roll,
             insight,
         } = self.gatekeeper.attend(home, &click.user, of).await?;
-        Ok(Decide {
+        let (edit, unfit) = self.edit_of(home, click, &ballot, token.as_ref()).await?;
+        let decide = Decide {
             target: Target::Card(Clicked {
                 channel: home.name.clone(),
                 org: home.org.clone(),
@@ -241,7 +248,7 @@ impl Intake {
             decision: click.decision,
             reason: self.gatekeeper.text(click.reason.as_deref()),
             grant: self.gatekeeper.wish(click.grant.as_deref()),
-            edit: None,
+            edit,
             seen: None,
             surface: if self.has_seen(home, click) {
                 Surface::FullView
@@ -251,10 +258,11 @@ impl Intake {
             backing: Backing::default(),
             roll,
             insight,
-        })
+        };
+        Ok((decide, unfit))
     }
 
-    async fn answer(&self, home: &Listed, click: &Click, decided: Decided) -> Reply {
+    async fn answer(&self, home: &Listed, click: &Click, decided: Decided, unfit: Option<Unfit>) -> Reply {
         let said = reply::of(&decided, click.decision);
         info!(channel = %home.name, request = decided.dossier.as_ref().map(|d| d.confirmation.id.as_str()), ruling = said.key, "a click was decided");
         metrics::counter!("gatepost_clicks_total", "ruling" => said.key).increment(1);
@@ -287,7 +295,8 @@ impl Intake {
             .as_ref()
             .is_some_and(|dossier| dossier.confirmation.state.status() != Status::Pending);
         let shown = Some(&decided).filter(|_| click.vantage == Vantage::Card || settled);
-        self.say(home, said.key, said.tone, said.refused, shown)
+        let reply = self.say(home, said.key, said.tone, said.refused, shown);
+        Self::explain(reply, &decided, unfit.as_ref())
     }
 
     fn say(
@@ -314,6 +323,7 @@ impl Intake {
             tone,
             text: Inert::new(&self.words(home, key, decided)),
             refused,
+            field: reply::field(key),
             card,
         }
     }

@@ -44,7 +44,11 @@ impl Health {
     ///
     /// # Errors
     /// The store failed.
-    pub async fn read(&self, store: &Store, now: UtcMillis) -> Result<BTreeMap<ChannelName, Trouble>, StoreError> {
+    pub async fn read(
+        &self,
+        store: &Store,
+        now: UtcMillis,
+    ) -> Result<BTreeMap<ChannelName, Trouble>, StoreError> {
         let notes = store.read().notes(NoteKind::Channel).await?;
         let troubles: BTreeMap<_, _> = notes
             .iter()
@@ -65,17 +69,18 @@ impl Health {
         &self,
         store: &Store,
         (org, channel): (&Org, &ChannelName),
-        refusal: Option<&Failure>,
+        fate: Fate<'_>,
         now: UtcMillis,
     ) -> Result<(), StoreError> {
-        if matches!(refusal, Some(Failure::Retry { .. } | Failure::Gone { .. })) {
-            return Ok(());
-        }
+        let why = match fate {
+            Fate::Taken => None,
+            Fate::Refused(Failure::Retry { .. } | Failure::Gone { .. }) | Fate::Unknown => return Ok(()),
+            Fate::Refused(failure) => Some(failure.to_string()),
+        };
         let looked_at = self.known().looked_at;
         if looked_at.is_none_or(|at| at > now || now.since(at) >= LOOK) {
             self.read(store, now).await?;
         }
-        let why = refusal.map(ToString::to_string);
         if self.known().troubles.get(channel).map(|trouble| &trouble.why) == why.as_ref() {
             return Ok(());
         }
@@ -94,12 +99,24 @@ impl Health {
     }
 }
 
-/// What a card's fate says of its channel: whether it refuses, or nothing where that is not known.
-pub(super) const fn verdict(posted: &Posted) -> Option<Option<&Failure>> {
-    match posted {
-        Posted::At(_) | Posted::Minimal(_) => Some(None),
-        Posted::NotSent(failure) => Some(Some(failure)),
-        Posted::Unknown { .. } => None,
+/// What became of a card.
+#[derive(Debug, Clone, Copy)]
+pub enum Fate<'a> {
+    /// The channel took it.
+    Taken,
+    /// The channel did not.
+    Refused(&'a Failure),
+    /// Nobody knows.
+    Unknown,
+}
+
+impl<'a> From<&'a Posted> for Fate<'a> {
+    fn from(posted: &'a Posted) -> Self {
+        match posted {
+            Posted::At(_) | Posted::Minimal(_) => Self::Taken,
+            Posted::NotSent(failure) => Self::Refused(failure),
+            Posted::Unknown { .. } => Self::Unknown,
+        }
     }
 }
 
@@ -174,12 +191,21 @@ mod tests {
         let mut memory = Memory::at(1_000);
         assert_eq!(told(&mut memory, None), None);
         assert!(memory.notes.is_empty(), "all is well, and nothing is written");
-        assert_eq!(told(&mut memory, Some("archived")), Some(("archived".into(), 1_000)));
+        assert_eq!(
+            told(&mut memory, Some("archived")),
+            Some(("archived".into(), 1_000))
+        );
         memory.now.0 += 500;
-        assert_eq!(told(&mut memory, Some("revoked")), Some(("revoked".into(), 1_000)));
+        assert_eq!(
+            told(&mut memory, Some("revoked")),
+            Some(("revoked".into(), 1_000))
+        );
         assert_eq!(told(&mut memory, None), None);
         memory.now.0 += 500;
-        assert_eq!(told(&mut memory, Some("archived")), Some(("archived".into(), 2_000)));
+        assert_eq!(
+            told(&mut memory, Some("archived")),
+            Some(("archived".into(), 2_000))
+        );
         assert_eq!(memory.notes.len(), 1);
     }
 }

@@ -13,7 +13,7 @@ use super::card::CardMaker;
 use super::claim::{Claim, Claimed};
 use super::dialog::Sight;
 use super::escalate::{self, Escalate};
-use super::health::{self, Health, Trouble};
+use super::health::{Fate, Health, Trouble};
 use super::plan::Planned;
 use super::record::{Record, Sent};
 use super::registry::{Listed, Registry};
@@ -161,15 +161,13 @@ impl Sender {
 
     /// Remembers how a channel took a card.
     pub async fn fared(&self, listed: &Listed, posted: &Posted) {
-        if let Some(refusal) = health::verdict(posted) {
-            self.refused(listed, refusal).await;
-        }
+        self.put_down(listed, Fate::from(posted)).await;
     }
 
-    async fn refused(&self, listed: &Listed, refusal: Option<&Failure>) {
+    async fn put_down(&self, listed: &Listed, fate: Fate<'_>) {
         let whose = (&listed.org, &listed.name);
         let now = self.clock.now();
-        if let Err(error) = self.health.fared(&self.store, whose, refusal, now).await {
+        if let Err(error) = self.health.fared(&self.store, whose, fate, now).await {
             warn!(%error, channel = %listed.name, "how a channel takes cards could not be put down");
         }
     }
@@ -309,6 +307,7 @@ impl Sender {
                 user,
                 revision,
                 page,
+                ..
             } => {
                 let dossier = dossier?;
                 let key = PostKey(format!("{}:{page}", item.id));
@@ -327,7 +326,7 @@ impl Sender {
                     let sent = self.edit(listed, dossier, card, &looks).await;
                     if let Sent::Edited { failed, .. } = &sent {
                         for (_, failure) in failed {
-                            self.refused(listed, Some(failure)).await;
+                            self.put_down(listed, Fate::Refused(failure)).await;
                         }
                     }
                     sent

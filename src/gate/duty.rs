@@ -262,6 +262,13 @@ impl Absences {
         steads
     }
 
+    /// Whether somebody names this person as who acts for them, or may.
+    pub fn names(&self, person: &str) -> bool {
+        let mut configured = self.configured.values().flatten();
+        configured.any(|span| span.substitute == person)
+            || self.may_name.values().flatten().any(|named| named == person)
+    }
+
     /// People who would stand in for each other in a circle at some instant in this organisation: the first one found, in order.
     pub fn circle(&self, org: &str) -> Option<Vec<&str>> {
         // Who is away changes only where a span begins or ends, and a circle needs spans: the last of them to begin.

@@ -9,6 +9,7 @@ use super::fixture::{Bench, HOST, TOKENS, secret};
 use super::guard::Crowd;
 use super::problem::MEDIA_TYPE;
 use super::route::{ROUTES, Who};
+use crate::confirmation::decide::Surface;
 
 const NO_ID: &str = "cr_00000000000000000000000000000000";
 
@@ -232,6 +233,34 @@ fn the_description_and_the_routes_agree() {
             );
         }
     }
+}
+
+#[test]
+fn the_description_lists_every_surface() {
+    let document: Value = serde_json::from_str(super::OPENAPI).unwrap();
+    let vote = "/components/schemas/Confirmation/properties/votes/items/properties/surface/enum";
+    let listed = document.pointer(vote).and_then(Value::as_array).unwrap();
+    let words = Surface::ALL.map(|surface| json!(surface.as_str()));
+    assert!(words.iter().all(|word| listed.contains(word)), "{listed:?}");
+}
+
+#[test]
+fn what_is_sent_and_not_described_is_found() {
+    let document: Value = serde_json::from_str(super::OPENAPI).unwrap();
+    let faults =
+        |answer: Value| super::described::faults(&document, ("GET", "/api/absences?limit=1"), 200, &answer);
+    let mut absence = json!({
+        "operator": "dana", "from": "2026-01-31T12:00:00.000Z", "until": "2026-02-01T11:00:00.000Z",
+        "substitute": "ines", "source": "operator",
+    });
+    assert_eq!(faults(json!({"items": [absence], "next_cursor": null})), [""; 0]);
+    absence["source"] = json!("somebody");
+    absence["more"] = json!(1);
+    let found = faults(json!({"items": [absence], "next_cursor": 3}));
+    assert_eq!(found.len(), 3, "{found:?}");
+    assert_eq!(faults(json!({"items": []})).len(), 1, "what must be there");
+    let unknown = super::described::faults(&document, ("GET", "/nowhere"), 404, &json!({}));
+    assert_eq!(unknown, [""; 0]);
 }
 
 #[test]

@@ -11,6 +11,7 @@ use crate::http::body::{self, Members};
 use crate::http::problem::{Code, Problem};
 use crate::http::v1::WhichJob;
 use crate::job::answer::{Answer, Answered};
+use crate::job::cancel::By;
 use crate::job::view::JobView;
 
 /// Answers it.
@@ -26,6 +27,10 @@ pub async fn handle(
     let desk = api.desk().ok_or_else(|| Problem::new(Code::NotInstalled))?;
     let gatekeeper = api.gatekeeper();
     let (org, by) = person.acts();
+    let roll = match &by {
+        By::Operator(operator) => gatekeeper.roll_for(&org, operator, None).await?.0,
+        By::Token(_) => gatekeeper.roll(),
+    };
     let known = gatekeeper.store().read().job(&job).await?;
     let answer = Answer {
         job,
@@ -35,7 +40,7 @@ pub async fn handle(
         question,
         hear: desk.hear(),
         confirmations: known.map(|job| job.confirmations).unwrap_or_default(),
-        roll: gatekeeper.roll_now().await?,
+        roll,
     };
     match gatekeeper.store().run(answer).await? {
         Answered::Done(job) => Ok(Json(view(&api, &job))),
