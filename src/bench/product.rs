@@ -226,16 +226,17 @@ pub async fn park(gatekeeper: &Gatekeeper, first: usize, count: usize) -> Result
                 edition: dossier.confirmation.edition,
                 alone: true,
             },
+            beside: Vec::new(),
         };
         gatekeeper
             .store()
             .run(record)
             .await
             .map_err(|error| BenchError::other(&error))?;
-        let button = ButtonValue {
-            token: gatekeeper.maker().key().button(&card.id, &card.nonce),
-            revision: dossier.confirmation.revision,
-        };
+        let button = ButtonValue::one(
+            gatekeeper.maker().key().button(&card.id, &card.nonce),
+            dossier.confirmation.revision,
+        );
         Ok(Parked {
             id: dossier.confirmation.id,
             button,

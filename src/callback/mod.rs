@@ -14,6 +14,7 @@ use gatepost_channel::{
 use tracing::{debug, info, warn};
 
 use crate::clock::Clock;
+use crate::confirmation::Dossier;
 use crate::confirmation::decide::{Clicked, Decide, Decided, Surface, Target};
 use crate::delivery::button::token_hash;
 use crate::delivery::notice::QueueNotice;
@@ -23,6 +24,7 @@ use crate::gatekeeper::attend::{About, Attended};
 use crate::ids::{ChannelName, OutboxId};
 use crate::storage::{ReplayKey, StoreError};
 
+mod all;
 mod command;
 pub mod reply;
 pub mod socket;
@@ -161,6 +163,9 @@ impl Intake {
             }
         };
         self.note_click(home);
+        if let Some(set) = click.button.and_then(|button| button.set) {
+            return self.rule_all(home, click, replay, set).await;
+        }
         let deciding = async {
             let decide = self.decide(home, click, replay).await?;
             self.gatekeeper.store().run(decide).await
@@ -174,13 +179,19 @@ impl Intake {
                 }
             }
             failed => {
-                warn!(channel = %home.name, error = ?failed.err().map(|_| "too slow"), "a click could not be stored in time");
-                metrics::counter!("gatepost_callbacks_unstored_total").increment(1);
-                Answer {
-                    reply: self.say(home, "try_again", ReplyTone::Warning, None),
-                    stored: false,
-                }
+                let why = failed.err().map(|_| "too slow");
+                self.not_stored(home, why)
             }
+        }
+    }
+
+    /// Nothing was decided; the person may press again.
+    fn not_stored(&self, home: &Listed, why: Option<&'static str>) -> Answer {
+        warn!(channel = %home.name, error = ?why, "a click could not be stored in time");
+        metrics::counter!("gatepost_callbacks_unstored_total").increment(1);
+        Answer {
+            reply: self.say(home, "try_again", ReplyTone::Warning, None),
+            stored: false,
         }
     }
 
@@ -227,32 +238,31 @@ impl Intake {
         let said = reply::of(&decided, click.decision);
         info!(channel = %home.name, request = decided.dossier.as_ref().map(|d| d.confirmation.id.as_str()), ruling = said.key, "a click was decided");
         metrics::counter!("gatepost_clicks_total", "ruling" => said.key).increment(1);
-        if let (true, Some(_), Some(user)) = (
-            said.tell && !said.replayed,
-            home.channel.private_notice(),
-            click.user.ids.first(),
-        ) {
-            let notice = QueueNotice {
-                id: OutboxId::fresh(&**self.gatekeeper.ids()),
-                confirmation: decided
-                    .dossier
-                    .as_ref()
-                    .map(|dossier| dossier.confirmation.id.clone()),
-                channel: home.name.clone(),
-                user: user.clone(),
-                chat: click.chat.clone(),
-                text: self
-                    .gatekeeper
-                    .maker()
-                    .phrases(home.voice.language)
-                    .reply(said.key)
-                    .to_owned(),
-            };
-            if let Err(error) = self.gatekeeper.store().run(notice).await {
-                warn!(%error, channel = %home.name, "a private notice could not be queued");
-            }
+        if said.tell && !said.replayed {
+            let maker = self.gatekeeper.maker();
+            let text = maker.phrases(home.voice.language).reply(said.key);
+            self.tell_clicker(home, click, decided.dossier.as_ref(), text)
+                .await;
         }
         self.say(home, said.key, said.tone, Some(&decided))
+    }
+
+    /// Queues a private notice to who clicked, on platforms that cannot say it in the answer.
+    async fn tell_clicker(&self, home: &Listed, click: &Click, about: Option<&Dossier>, text: &str) {
+        let (Some(_), Some(user)) = (home.channel.private_notice(), click.user.ids.first()) else {
+            return;
+        };
+        let notice = QueueNotice {
+            id: OutboxId::fresh(&**self.gatekeeper.ids()),
+            confirmation: about.map(|dossier| dossier.confirmation.id.clone()),
+            channel: home.name.clone(),
+            user: user.clone(),
+            chat: click.chat.clone(),
+            text: text.to_owned(),
+        };
+        if let Err(error) = self.gatekeeper.store().run(notice).await {
+            warn!(%error, channel = %home.name, "a private notice could not be queued");
+        }
     }
 
     fn say(&self, home: &Listed, key: &str, tone: ReplyTone, decided: Option<&Decided>) -> Reply {
@@ -266,7 +276,7 @@ impl Intake {
                 .find(|delivery| delivery.channel == home.name)
                 // Where the platform refused the content of the card, it would refuse it with the answer as well.
                 .filter(|delivery| delivery.standing.iter().all(|message| !message.minimal))?;
-            Some(maker.card(dossier, delivery, &home.voice, self.clock.now()))
+            Some(maker.message(dossier, &decided.fellows, delivery, &home.voice, self.clock.now()))
         });
         Reply {
             tone,

@@ -139,6 +139,7 @@ mod tests {
             let decided = |ruling| Decided {
                 ruling,
                 dossier: None,
+                fellows: Vec::new(),
                 card: None,
             };
             let first = of(&decided(Ruling::Refused(refusal)), Decision::Approve);

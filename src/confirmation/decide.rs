@@ -4,11 +4,11 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use gatepost_channel::{Decision, MessageRef, UtcMillis};
+use gatepost_channel::{Decision, MessageRef, SetCode, UtcMillis};
 
 use crate::audit::{Actor, Draft, Opening};
 use crate::delivery::OutboxItem;
-use crate::ids::{ChannelName, ConfirmationId, DeliveryId, OperatorId, Org, OutboxId};
+use crate::ids::{ChannelName, ConfirmationId, DeliveryId, OperatorId, Org};
 use crate::storage::{ReplayKey, ReplayRow, TokenHash, Touches, Transaction, Workspace};
 
 use super::count::count;
@@ -20,14 +20,14 @@ use super::roll::Roll;
 use super::settle::refresh_cards;
 pub use super::spoken::Spoken;
 use super::{
-    Confirmation, Delivery, DeliveryState, Dossier, Standing, Status, Vote, VoteContent, expire, stage,
+    Confirmation, Delivery, DeliveryState, Dossier, Standing, Status, Vote, VoteContent, expire, set, stage,
 };
 use crate::gate::decision::says_something;
 use crate::gate::grant::GrantScope;
 
 /// How long an accepted callback is remembered at least, beyond the life of its request: the freshness window of the
 /// platforms with room to spare.
-const REPLAY_GRACE: std::time::Duration = std::time::Duration::from_hours(1);
+pub(super) const REPLAY_GRACE: std::time::Duration = std::time::Duration::from_hours(1);
 
 /// How long the clicked card is left alone: its platform is still showing the answer to the press, and an edit that comes in
 /// between is refused or rolled back (Feishu: message card update, error 11310).
@@ -172,6 +172,8 @@ pub struct Decided {
     pub ruling: Ruling,
     /// The request.
     pub dossier: Option<Dossier>,
+    /// The whole set that the request is in, in its order; empty when it is alone.
+    pub fellows: Vec<Dossier>,
     /// The card that was clicked.
     pub card: Option<DeliveryId>,
 }
@@ -215,40 +217,40 @@ impl Transaction for Decide {
             && let Some(row) = workspace.replay(replay)
         {
             let (answer, request) = (row.answer.clone(), row.confirmation.clone());
-            self.audit_refusal(workspace, request.as_ref(), "replayed");
+            self.audit_refusal(workspace, request.as_ref(), "replayed", None);
+            let fellows = request
+                .as_ref()
+                .map_or_else(Vec::new, |id| set::fellows(workspace, id));
             let dossier = request.and_then(|id| workspace.dossier(&id));
             return Decided {
                 ruling: Ruling::Replayed(answer),
                 dossier,
+                fellows,
                 card: None,
             };
         }
         let (found, ruling) = match self.find(workspace) {
             Ok((id, card)) => {
-                let ruling = self.vote(workspace, &id, card.as_ref());
+                let ruling = self.vote(workspace, &id, card.as_ref(), None);
                 (Some((id, card)), ruling)
             }
             Err((known, refusal)) => {
-                self.audit_refusal(workspace, known.as_ref(), refusal.as_str());
+                self.audit_refusal(workspace, known.as_ref(), refusal.as_str(), None);
                 (None, Ruling::Refused(refusal))
             }
         };
         if let Some((_, Some(card))) = &found {
-            let row = OutboxId::of_card(card);
-            if let Some(item) = workspace.outbox(&row).filter(|item| item.lease.is_none()) {
-                let not_before = item.not_before.max(workspace.now().plus(LET_THE_ANSWER_SHOW));
-                let item = OutboxItem {
-                    not_before,
-                    ..item.clone()
-                };
-                workspace.put_outbox(item);
-            }
+            let_the_answer_show(workspace, card);
         }
         let dossier = found.as_ref().and_then(|(id, _)| workspace.dossier(id));
+        let fellows = found
+            .as_ref()
+            .map_or_else(Vec::new, |(id, _)| set::fellows(workspace, id));
         self.remember(workspace, dossier.as_ref(), &ruling);
         Decided {
             ruling,
             dossier,
+            fellows,
             card: found.and_then(|(_, card)| card),
         }
     }
@@ -256,7 +258,7 @@ impl Transaction for Decide {
 
 impl Decide {
     /// The request that was answered, and the card if it was one. Channel, organisation, message and request must match.
-    fn find(
+    pub(super) fn find(
         &self,
         workspace: &mut Workspace,
     ) -> Result<(ConfirmationId, Option<DeliveryId>), (Option<ConfirmationId>, Refusal)> {
@@ -285,22 +287,29 @@ impl Decide {
         }
         if !delivery.standing.iter().any(|message| message.at == clicked.at) {
             // Only while a post has an unknown outcome may a card stand that we have not heard of; it is recorded.
-            if delivery.state != DeliveryState::Sending && !delivery.unheard {
+            // Nor may it be the message of another card that was once shared with this one.
+            let doubtful = delivery.state == DeliveryState::Sending || delivery.unheard;
+            if !doubtful || set::is_of_another(workspace, &id, &card, &clicked.at) {
                 return Err((Some(id), Refusal::OtherMessage));
             }
-            let standing = Standing {
-                at: clicked.at.clone(),
-                edition: 0,
-                minimal: false,
-            };
-            workspace.change_delivery(&card, |delivery| {
-                delivery.standing.push(standing);
-                delivery.state = DeliveryState::Posted;
-                delivery.unheard = false;
-            });
+            // All cards that were in that post are heard of.
+            for (_, card) in set::sharing(workspace, &id, &card) {
+                let standing = Standing {
+                    at: clicked.at.clone(),
+                    edition: 0,
+                    minimal: false,
+                };
+                workspace.change_delivery(&card, |delivery| {
+                    if delivery.unheard || delivery.state == DeliveryState::Sending {
+                        delivery.standing.push(standing);
+                        delivery.state = DeliveryState::Posted;
+                        delivery.unheard = false;
+                    }
+                });
+            }
             refresh_cards(workspace, &id);
             // The press told what the sender still waits for, or died waiting for.
-            let row = OutboxId::of_card(&card);
+            let row = set::outbox_row(workspace, &card);
             if let Some(item) = workspace.outbox(&row).cloned() {
                 let not_before = workspace.now();
                 workspace.put_outbox(OutboxItem {
@@ -313,7 +322,14 @@ impl Decide {
         Ok((id, Some(card)))
     }
 
-    fn vote(&self, workspace: &mut Workspace, id: &ConfirmationId, card: Option<&DeliveryId>) -> Ruling {
+    /// Judges the answer to one request, and casts the vote if it may. `all` is the set that was answered at once, if it was.
+    pub(super) fn vote(
+        &self,
+        workspace: &mut Workspace,
+        id: &ConfirmationId,
+        card: Option<&DeliveryId>,
+        all: Option<SetCode>,
+    ) -> Ruling {
         let Allowed {
             person,
             acting_for,
@@ -325,7 +341,7 @@ impl Decide {
                 if refusal == Refusal::Expired {
                     expire::expire(workspace, id);
                 }
-                self.audit_refusal(workspace, Some(id), refusal.as_str());
+                self.audit_refusal(workspace, Some(id), refusal.as_str(), all);
                 return Ruling::Refused(refusal);
             }
         };
@@ -345,19 +361,12 @@ impl Decide {
             .about(id)
             .with("decision", self.decision.as_str())
             .with("surface", self.surface.as_str())
-            .with_private("reason", self.reason.clone());
-        if let Some(scope) = wished {
-            draft = draft.with("grant", scope.to_string());
-        }
-        if let Some(name) = cast_in.name {
-            draft = draft.with("stage", name);
-        }
-        if let Some(absent) = &acting_for {
-            draft = draft.with("acting_for", absent.as_str());
-        }
-        if edit > 0 {
-            draft = draft.with("edit", edit);
-        }
+            .with_private("reason", self.reason.clone())
+            .with_some("grant", wished.map(|scope| scope.to_string()))
+            .with_some("stage", cast_in.name)
+            .with_some("acting_for", acting_for.as_ref().map(OperatorId::as_str))
+            .with_some("edit", (edit > 0).then_some(edit))
+            .with_some("set", all.map(|all| all.to_string()));
         draft.job.clone_from(&job);
         draft.channel = channel.as_ref().map(|channel| channel.0.clone());
         let vote = Vote {
@@ -548,7 +557,13 @@ impl Decide {
         standing.any(|message| message.at == clicked.at && message.minimal)
     }
 
-    fn audit_refusal(&self, workspace: &mut Workspace, id: Option<&ConfirmationId>, reason: &str) {
+    pub(super) fn audit_refusal(
+        &self,
+        workspace: &mut Workspace,
+        id: Option<&ConfirmationId>,
+        reason: &str,
+        all: Option<SetCode>,
+    ) {
         let actor = match &self.ballot {
             Ballot::Person(person) => Actor::Operator(person.0.clone()),
             Ballot::Stranger(user) | Ballot::Foreigner(user) | Ballot::Kept(user, _) => {
@@ -560,7 +575,8 @@ impl Decide {
         let mut draft = Draft::new(org, kind, actor)
             .with("reason", reason)
             .with("decision", self.decision.as_str())
-            .with("surface", self.surface.as_str());
+            .with("surface", self.surface.as_str())
+            .with_some("set", all.map(|all| all.to_string()));
         draft.confirmation = id.cloned();
         draft.channel = channel.map(|channel| channel.0.clone());
         workspace.audit(draft);
@@ -588,5 +604,18 @@ impl Decide {
             answer: answer.to_owned(),
             forget_at: lives.plus(REPLAY_GRACE),
         });
+    }
+}
+
+/// Leaves the clicked message alone while its platform shows the answer to the press.
+pub(super) fn let_the_answer_show(workspace: &mut Workspace, card: &DeliveryId) {
+    let row = set::outbox_row(workspace, card);
+    if let Some(item) = workspace.outbox(&row).filter(|item| item.lease.is_none()) {
+        let not_before = item.not_before.max(workspace.now().plus(LET_THE_ANSWER_SHOW));
+        let item = OutboxItem {
+            not_before,
+            ..item.clone()
+        };
+        workspace.put_outbox(item);
     }
 }

@@ -7,7 +7,7 @@ use crate::ids::{ConfirmationId, OutboxId};
 use crate::job::wake;
 use crate::storage::Workspace;
 
-use super::{Basis, DeliveryState, State, Status};
+use super::{Basis, DeliveryState, State, Status, set};
 
 /// Settles a pending request; tells whether it did. A request that is no longer pending stays as it is.
 pub fn settle(workspace: &mut Workspace, id: &ConfirmationId, state: State, actor: Actor) -> bool {
@@ -62,9 +62,14 @@ pub fn refresh_cards(workspace: &mut Workspace, id: &ConfirmationId) {
     let cards: Vec<_> = workspace
         .deliveries(id)
         .filter(|card| card.state != DeliveryState::Failed)
-        .map(|card| (card.id.clone(), card.channel.clone()))
+        .map(|card| (card.id.clone(), card.host.clone(), card.channel.clone()))
         .collect();
-    for (delivery, channel) in cards {
+    for (card, host, channel) in cards {
+        // The row of the message: that of the card in whose message this one stands.
+        let delivery = host.unwrap_or_else(|| card.clone());
+        let owner = set::sharing(workspace, id, &card);
+        let owner = owner.into_iter().find(|(_, card)| *card == delivery);
+        let owner = owner.map_or_else(|| id.clone(), |(owner, _)| owner);
         let row = OutboxId::of_card(&delivery);
         let item = match workspace.outbox(&row) {
             // A sender is at work or waits for its turn: raise the fence so that what it records does not end the row.
@@ -79,7 +84,7 @@ pub fn refresh_cards(workspace: &mut Workspace, id: &ConfirmationId) {
             },
             None => OutboxItem {
                 id: row,
-                confirmation: Some(id.clone()),
+                confirmation: Some(owner),
                 channel,
                 errand: Errand::Card { delivery, posts: 0 },
                 attempts: 0,

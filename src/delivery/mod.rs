@@ -18,6 +18,9 @@ pub mod record;
 mod record_tests;
 pub mod registry;
 pub mod sender;
+pub mod shared;
+#[cfg(test)]
+mod shared_tests;
 pub mod whisper;
 
 use gatepost_channel::{Listener, ReplyTone, UtcMillis};

@@ -1,4 +1,6 @@
 //! Recording what came of sending, under the claim's fence. A card that is refused everywhere for good ends its request at once.
+//!
+//! A message shows one card, or those of a set of like requests: what came of the message is recorded for each of them.
 
 use std::time::Duration;
 
@@ -7,7 +9,7 @@ use gatepost_channel::{CardForm, Failure, MessageRef};
 use super::{Errand, OutboxItem};
 use crate::audit::{Actor, Draft};
 use crate::confirmation::settle::{refresh_cards, settle};
-use crate::confirmation::{DeliveryState, Standing, State, Status};
+use crate::confirmation::{Delivery, DeliveryState, Standing, State, Status, set};
 use crate::ids::{ConfirmationId, DeliveryId};
 use crate::storage::{Touches, Transaction, Workspace};
 
@@ -60,6 +62,8 @@ pub struct Record {
     pub item: OutboxItem,
     /// What happened.
     pub sent: Sent,
+    /// Which editions the message showed of the other cards that stand in it.
+    pub beside: Vec<(DeliveryId, u32)>,
 }
 
 impl Transaction for Record {
@@ -80,7 +84,8 @@ impl Transaction for Record {
             if let (Errand::Card { delivery, .. }, Some(request)) =
                 (&self.item.errand, &self.item.confirmation)
             {
-                too_late(workspace, request, delivery, &self.sent);
+                let message = Message::of(workspace, request, delivery, &self.beside);
+                too_late(workspace, &message, &self.sent);
             }
             return;
         };
@@ -89,7 +94,10 @@ impl Transaction for Record {
         match (&item.errand, &self.sent) {
             (Errand::Card { delivery, posts }, sent) => {
                 let next = match item.confirmation.clone() {
-                    Some(request) => card(workspace, &item, &request, (delivery, *posts), sent),
+                    Some(request) => {
+                        let message = Message::of(workspace, &request, delivery, &self.beside);
+                        card(workspace, &item, &message, *posts, sent)
+                    }
                     None => Next::GiveUp,
                 };
                 finish(workspace, item, next, current);
@@ -105,51 +113,117 @@ impl Transaction for Record {
     }
 }
 
+/// The message that an outbox row keeps true.
+struct Message {
+    /// The card of the row itself.
+    host: (ConfirmationId, DeliveryId),
+    /// All cards that stand in it now, the host's among them, in order.
+    cards: Vec<(ConfirmationId, DeliveryId)>,
+    /// The other cards that were in what was sent, each with the edition that it showed.
+    beside: Vec<(DeliveryId, u32)>,
+}
+
+impl Message {
+    fn of(
+        workspace: &Workspace,
+        request: &ConfirmationId,
+        delivery: &DeliveryId,
+        beside: &[(DeliveryId, u32)],
+    ) -> Self {
+        Self {
+            host: (request.clone(), delivery.clone()),
+            cards: set::sharing(workspace, request, delivery),
+            beside: beside.to_vec(),
+        }
+    }
+
+    /// The cards that were in what was sent, with the edition that each showed. `edition` is the host's.
+    fn sent(&self, edition: u32) -> impl Iterator<Item = (&DeliveryId, u32)> {
+        let beside = self.beside.iter().map(|(card, edition)| (card, *edition));
+        std::iter::once((&self.host.1, edition)).chain(beside)
+    }
+
+    /// Changes every card that was in what was sent.
+    fn change(&self, workspace: &mut Workspace, change: impl Fn(&mut Delivery)) {
+        for (card, _) in self.sent(0) {
+            workspace.change_delivery(card, &change);
+        }
+    }
+
+    /// The requests whose cards stand in it.
+    fn requests(&self) -> impl Iterator<Item = &ConfirmationId> {
+        self.cards.iter().map(|(request, _)| request)
+    }
+}
+
 /// What a sender tells whose claim is over. The row is somebody else's or done, so it stays as it is, and a failure means
 /// nothing: whoever took over tries again. But a message that stands, stands.
-fn too_late(workspace: &mut Workspace, request: &ConfirmationId, delivery: &DeliveryId, sent: &Sent) {
+fn too_late(workspace: &mut Workspace, message: &Message, sent: &Sent) {
     match sent {
         Sent::Posted {
             at, form, edition, ..
         } => {
             let known = workspace
-                .delivery(delivery)
+                .delivery(&message.host.1)
                 .is_none_or(|card| card.standing.iter().any(|message| message.at == *at));
             if known {
                 return;
             }
-            workspace.change_delivery(delivery, |card| {
-                card.standing.push(Standing {
-                    at: at.clone(),
-                    edition: *edition,
-                    minimal: *form == CardForm::Minimal,
+            for (card, edition) in message.sent(*edition) {
+                workspace.change_delivery(card, |card| {
+                    stands(card, at, *form, edition);
+                    // This is the message that nobody had told of.
+                    card.unheard = false;
                 });
-                card.state = DeliveryState::Posted;
-                // This is the message that nobody had told of.
-                card.unheard = false;
-            });
-            refresh_cards(workspace, request);
+            }
+            refresh_cards(workspace, &message.host.0);
         }
-        Sent::PostUnknown(_) => workspace.change_delivery(delivery, |card| {
-            card.unheard |= card.standing.is_empty();
-        }),
-        Sent::Edited { edition, done, .. } => shown(workspace, delivery, *edition, done),
+        Sent::PostUnknown(_) => message.change(workspace, |card| card.unheard |= card.standing.is_empty()),
+        Sent::Edited { edition, done, .. } => shown(workspace, message, *edition, done),
         Sent::PostFailed(_) | Sent::Told | Sent::TellFailed(_) => {}
     }
 }
 
-/// These messages show this edition.
-fn shown(workspace: &mut Workspace, delivery: &DeliveryId, edition: u32, done: &[(MessageRef, CardForm)]) {
-    workspace.change_delivery(delivery, |card| {
-        for message in &mut card.standing {
-            let shown = done.iter().find(|(at, _)| *at == message.at);
-            // An edit that is told late says nothing about what stands there now.
-            if let Some((_, form)) = shown.filter(|_| edition >= message.edition) {
-                message.edition = edition;
-                message.minimal = *form == CardForm::Minimal;
-            }
+/// The card stands there in this form and shows this edition at least.
+fn stands(card: &mut Delivery, at: &MessageRef, form: CardForm, edition: u32) {
+    let minimal = form == CardForm::Minimal;
+    match card.standing.iter_mut().find(|message| message.at == *at) {
+        // An edit that is told late says nothing about what stands there now.
+        Some(message) if edition < message.edition => {}
+        Some(message) => {
+            message.edition = edition;
+            message.minimal = minimal;
         }
-    });
+        None => card.standing.push(Standing {
+            at: at.clone(),
+            edition,
+            minimal,
+        }),
+    }
+    if matches!(card.state, DeliveryState::Queued | DeliveryState::Sending) {
+        card.state = DeliveryState::Posted;
+    }
+}
+
+/// These messages show this edition, and what stood beside it.
+fn shown(workspace: &mut Workspace, message: &Message, edition: u32, done: &[(MessageRef, CardForm)]) {
+    // Where the host no longer stands, nothing does.
+    let here = |(at, _): &&(MessageRef, CardForm)| {
+        let host = workspace.delivery(&message.host.1);
+        host.is_some_and(|host| host.standing.iter().any(|message| message.at == *at))
+    };
+    let done: Vec<_> = done.iter().filter(here).cloned().collect();
+    for (card, edition) in message.sent(edition) {
+        // A card that left the message since is posted by itself.
+        if message.cards.iter().all(|(_, still)| still != card) {
+            continue;
+        }
+        workspace.change_delivery(card, |card| {
+            for (at, form) in &done {
+                stands(card, at, *form, edition);
+            }
+        });
+    }
 }
 
 #[derive(Clone, Copy)]
@@ -185,18 +259,10 @@ fn finish(workspace: &mut Workspace, item: OutboxItem, next: Next, current: bool
     }
 }
 
-fn card(
-    workspace: &mut Workspace,
-    item: &OutboxItem,
-    request: &ConfirmationId,
-    card: (&DeliveryId, u32),
-    sent: &Sent,
-) -> Next {
-    let (delivery, posts) = card;
-    let (edition, status) = match workspace.confirmation(request) {
-        Some(row) => (row.edition, row.state.status()),
-        None => return Next::GiveUp,
-    };
+fn card(workspace: &mut Workspace, item: &OutboxItem, message: &Message, posts: u32, sent: &Sent) -> Next {
+    if workspace.confirmation(&message.host.0).is_none() {
+        return Next::GiveUp;
+    }
     match sent {
         Sent::Posted {
             at,
@@ -204,22 +270,18 @@ fn card(
             edition: shows,
             alone,
         } => {
-            workspace.change_delivery(delivery, |card| {
-                if !card.standing.iter().any(|message| message.at == *at) {
-                    card.standing.push(Standing {
-                        at: at.clone(),
-                        edition: *shows,
-                        minimal: *form == CardForm::Minimal,
-                    });
-                }
-                card.state = DeliveryState::Posted;
-                card.error = None;
-                card.unheard &= !alone;
-            });
-            up_to_date(workspace, delivery, edition, status)
+            for (card, shows) in message.sent(*shows) {
+                workspace.change_delivery(card, |card| {
+                    stands(card, at, *form, shows);
+                    card.state = DeliveryState::Posted;
+                    card.error = None;
+                    card.unheard &= !alone;
+                });
+            }
+            up_to_date(workspace, message)
         }
         Sent::PostUnknown(why) => {
-            workspace.change_delivery(delivery, |card| {
+            message.change(workspace, |card| {
                 card.error = Some(why.clone());
                 // A press that came before this may have told us where the card stands.
                 card.unheard = card.standing.is_empty();
@@ -231,7 +293,7 @@ fn card(
             }
         }
         Sent::PostFailed(failure) if failure.is_temporary() => {
-            workspace.change_delivery(delivery, |card| {
+            message.change(workspace, |card| {
                 card.state = if card.standing.is_empty() {
                     DeliveryState::Queued
                 } else {
@@ -241,9 +303,18 @@ fn card(
             });
             Next::Retry(pause(item.attempts, failure))
         }
+        // What is refused together may be taken one by one, each with its own plainest form.
+        Sent::PostFailed(Failure::Content { .. }) if message.cards.len() > 1 => {
+            take_apart(workspace, message);
+            Next::Retry(Duration::ZERO)
+        }
         Sent::PostFailed(failure) => {
-            fail(workspace, item, request, delivery, failure);
-            undeliverable(workspace, request);
+            for (request, delivery) in &message.cards {
+                fail(workspace, item, request, delivery, failure);
+            }
+            for request in message.requests() {
+                undeliverable(workspace, request);
+            }
             Next::GiveUp
         }
         Sent::Edited {
@@ -251,60 +322,122 @@ fn card(
             done,
             failed,
         } => {
-            shown(workspace, delivery, *shows, done);
-            edited(workspace, item, (request, delivery), failed, (edition, status))
+            shown(workspace, message, *shows, done);
+            edited(workspace, item, message, failed)
         }
         Sent::Told | Sent::TellFailed(_) => Next::GiveUp,
+    }
+}
+
+/// Every card but the host's leaves the message and is posted by itself.
+fn take_apart(workspace: &mut Workspace, message: &Message) {
+    for (request, card) in &message.cards {
+        if *card == message.host.1 {
+            workspace.change_delivery(card, |card| {
+                if card.standing.is_empty() {
+                    card.state = DeliveryState::Queued;
+                }
+                // Whatever its message shows, it is not this card alone.
+                card.standing.iter_mut().for_each(|message| message.edition = 0);
+            });
+            continue;
+        }
+        workspace.change_delivery(card, |card| {
+            card.host = None;
+            card.standing.clear();
+            card.state = DeliveryState::Queued;
+        });
+        refresh_cards(workspace, request);
     }
 }
 
 fn edited(
     workspace: &mut Workspace,
     item: &OutboxItem,
-    card: (&ConfirmationId, &DeliveryId),
+    message: &Message,
     failed: &[(MessageRef, Failure)],
-    wanted: (u32, Status),
 ) -> Next {
-    let (request, delivery) = card;
     let mut pauses = Vec::new();
     for (at, failure) in failed {
         if failure.is_temporary() && item.attempts < PATIENCE {
             pauses.push(pause(item.attempts, failure));
             continue;
         }
+        if matches!(failure, Failure::Content { .. }) && message.cards.len() > 1 {
+            take_apart(workspace, message);
+            return Next::Retry(Duration::ZERO);
+        }
         // The decision stands in the store; a message that can no longer be edited is let go.
-        workspace.change_delivery(delivery, |card| card.standing.retain(|message| message.at != *at));
-        audit_failure(workspace, item, request, failure);
-        workspace.change_delivery(delivery, |card| card.error = Some(failure.to_string()));
+        for (request, card) in &message.cards {
+            workspace.change_delivery(card, |card| {
+                card.standing.retain(|message| message.at != *at);
+                card.error = Some(failure.to_string());
+            });
+            audit_failure(workspace, item, request, failure);
+        }
     }
     if let Some(longest) = pauses.into_iter().max() {
         return Next::Retry(longest);
     }
     if workspace
-        .delivery(delivery)
+        .delivery(&message.host.1)
         .is_some_and(|card| card.standing.is_empty())
     {
-        let state = if wanted.1 == Status::Pending {
-            DeliveryState::Failed
-        } else {
-            DeliveryState::Settled
-        };
-        workspace.change_delivery(delivery, |card| card.state = state);
+        for (request, card) in &message.cards {
+            lost(workspace, request, card, message);
+        }
         return Next::GiveUp;
     }
-    up_to_date(workspace, delivery, wanted.0, wanted.1)
+    up_to_date(workspace, message)
 }
 
-/// Whether every message of the card shows the request as it stands.
-fn up_to_date(workspace: &mut Workspace, delivery: &DeliveryId, edition: u32, status: Status) -> Next {
-    let true_everywhere = workspace
-        .delivery(delivery)
-        .is_some_and(|card| card.standing.iter().all(|message| message.edition >= edition));
+/// The message of this card is gone. A card that came to it too late to be shown is posted by itself.
+fn lost(workspace: &mut Workspace, request: &ConfirmationId, card: &DeliveryId, message: &Message) {
+    let pending = is_pending(workspace, request);
+    let never_shown = *card != message.host.1
+        && workspace
+            .delivery(card)
+            .is_some_and(|card| card.state == DeliveryState::Queued);
+    workspace.change_delivery(card, |card| {
+        (card.state, card.host) = match (pending, never_shown) {
+            (true, true) => (DeliveryState::Queued, None),
+            (true, false) => (DeliveryState::Failed, card.host.take()),
+            (false, _) => (DeliveryState::Settled, card.host.take()),
+        };
+    });
+    if pending && never_shown {
+        refresh_cards(workspace, request);
+    }
+}
+
+fn is_pending(workspace: &Workspace, request: &ConfirmationId) -> bool {
+    workspace
+        .confirmation(request)
+        .is_some_and(|row| row.state.status() == Status::Pending)
+}
+
+/// Whether every message of the card shows its requests as they stand.
+fn up_to_date(workspace: &mut Workspace, message: &Message) -> Next {
+    let places: Vec<_> = workspace.delivery(&message.host.1).map_or_else(Vec::new, |host| {
+        host.standing.iter().map(|message| message.at.clone()).collect()
+    });
+    let shows = |workspace: &Workspace, request, card| {
+        let wanted = workspace.confirmation(request)?.edition;
+        let standing = &workspace.delivery(card)?.standing;
+        let shown = |at: &MessageRef| standing.iter().any(|m| m.at == *at && m.edition >= wanted);
+        places.iter().all(shown).then_some(())
+    };
+    let true_everywhere = message
+        .cards
+        .iter()
+        .all(|(request, card)| shows(workspace, request, card).is_some());
     if !true_everywhere {
         return Next::Retry(Duration::ZERO);
     }
-    if status != Status::Pending {
-        workspace.change_delivery(delivery, |card| card.state = DeliveryState::Settled);
+    for (request, card) in &message.cards {
+        if !is_pending(workspace, request) {
+            workspace.change_delivery(card, |card| card.state = DeliveryState::Settled);
+        }
     }
     Next::Done
 }

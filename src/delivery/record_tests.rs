@@ -33,6 +33,7 @@ fn record(world: &mut World, claimed: &Claimed, sent: Sent) {
     world.memory.run(&Record {
         item: claimed.item.clone(),
         sent,
+        beside: Vec::new(),
     });
 }
 

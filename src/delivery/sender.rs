@@ -12,6 +12,7 @@ use super::card::CardMaker;
 use super::claim::{Claim, Claimed};
 use super::record::{Record, Sent};
 use super::registry::{Listed, Registry};
+use super::shared::Shows;
 use crate::clock::Clock;
 use crate::ids::{ChannelName, ConfirmationId, Ids, WorkerId};
 use crate::lifecycle::Tasks;
@@ -223,7 +224,12 @@ impl Sender {
 
     /// Sends one claimed row and records what came of it.
     pub async fn send(&self, claimed: Claimed) {
-        let Claimed { item, dossier } = claimed;
+        let Claimed {
+            item,
+            dossier,
+            fellows,
+        } = claimed;
+        let mut beside = Vec::new();
         let sent = match self.registry.get(item.channel.as_str()) {
             None => no_channel(&item.errand),
             Some(listed) => match &item.errand {
@@ -241,18 +247,15 @@ impl Sender {
                         return;
                     };
                     let edition = dossier.confirmation.edition;
-                    let looks = self.maker.card(dossier, card, &listed.voice, self.clock.now());
+                    let now = self.clock.now();
+                    let looks = self.maker.message(dossier, &fellows, card, &listed.voice, now);
+                    let shows = Shows::of(dossier, &fellows, card);
+                    beside = shows.beside;
                     if card.standing.is_empty() {
                         self.post(listed, &looks, &PostKey(delivery.to_string()), edition)
                             .await
                     } else {
-                        let stale: Vec<_> = card
-                            .standing
-                            .iter()
-                            .filter(|m| m.edition < edition)
-                            .map(|m| m.at.clone())
-                            .collect();
-                        edit(listed, &looks, stale, edition).await
+                        edit(listed, &looks, shows.stale, edition).await
                     }
                 }
             },
@@ -263,7 +266,7 @@ impl Sender {
         }
         let channel = item.channel.clone();
         // A record that is lost (the store is down) is made good by the claim's end: the row is claimed again.
-        if let Err(error) = self.store.run(Record { item, sent }).await {
+        if let Err(error) = self.store.run(Record { item, sent, beside }).await {
             warn!(%error, %channel, "what was sent could not be recorded");
         }
     }

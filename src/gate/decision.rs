@@ -5,6 +5,7 @@
 use gatepost_channel::Decision;
 use serde::{Deserialize, Serialize};
 
+use super::collapse::Collapse;
 use super::edit::EditTerms;
 use super::grant::GrantTerms;
 use super::policy::Approvers;
@@ -29,6 +30,9 @@ pub struct DecisionTerms {
     /// What people may change of the arguments when they approve.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub edits: Option<EditTerms>,
+    /// When like requests share a card, so that they can be answered together.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub collapse: Option<Collapse>,
 }
 
 /// Which answers need a reason in words.
@@ -186,6 +190,8 @@ impl DecisionTerms {
             .and_then(|(ours, theirs)| ours.and(theirs));
         let edits = self.edits.as_ref().zip(other.edits.as_ref());
         terms.edits = edits.and_then(|(ours, theirs)| ours.and(theirs));
+        let both = self.collapse.zip(other.collapse);
+        terms.collapse = both.map(|(ours, theirs)| ours.and(theirs));
         if !other.stages.is_empty() && other.stages != self.stages {
             if terms.stages.is_empty() {
                 terms.stages.push(own);

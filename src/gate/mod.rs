@@ -6,6 +6,7 @@
 //! The room is pure: it knows no platform, store, web, clock or chance.
 
 pub mod arguments;
+pub mod collapse;
 pub mod decision;
 pub mod digest;
 pub mod duty;

@@ -6,12 +6,14 @@ use super::directory::requester::For;
 use super::{Caller, Gatekeeper};
 use crate::audit::{Actor, Draft, Opening};
 use crate::confirmation::create::{Create, Created, shown_args};
+use crate::confirmation::set::{self, Alike, Joining};
 use crate::confirmation::{Asked, Dossier, Status};
 use crate::delivery::plan::plan;
+use crate::delivery::shared::Fitting;
 use crate::gate::policy::CallFacts;
 use crate::gate::policy::{Effect, Judgement, Unevaluated, Voices};
 use crate::gate::{Arguments, DenyReason, Digest, Json, Terms, ToolName, redact};
-use crate::ids::{ConfirmationId, JobId, OperatorId};
+use crate::ids::{ConfirmationId, JobId, OperatorId, Org};
 use crate::storage::StoreError;
 
 /// A call that somebody wants to make.
@@ -136,6 +138,8 @@ impl Gatekeeper {
                         digest,
                     ));
                 }
+                let rule = judgement.rule.as_deref();
+                let collapse = self.joining(&caller.org, &asked, rule, reason.as_deref(), &terms);
                 let hidden = (!judgement.redact.is_empty()).then(|| redacted(&question, &judgement));
                 let shown_args = shown_args(&asked.args, hidden.as_deref(), ids);
                 let grantors = if asks_a_person(&question) {
@@ -157,19 +161,10 @@ impl Gatekeeper {
                     terms,
                     deliveries,
                     grantors,
+                    collapse,
                     join_twin: question.join_twin,
                 };
-                Ok(match self.store().run(create).await? {
-                    Created::Fresh(dossier) => {
-                        // What a grant approved, nobody is asked about.
-                        if dossier.confirmation.state.status() == Status::Pending {
-                            self.tell_asked(caller, &question, &dossier);
-                        }
-                        Answer::Asked(Box::new(dossier))
-                    }
-                    Created::Same(dossier) => Answer::Asked(Box::new(dossier)),
-                    Created::Conflict(id) => Answer::Conflict(id),
-                })
+                self.ask_people(caller, &question, create).await
             }
             (Effect::Confirm | Effect::Deny, _) => {
                 let message = judgement.reason.clone();
@@ -189,6 +184,42 @@ impl Gatekeeper {
     pub fn foresee(&self, caller: &Caller, question: &Question) -> Effect {
         let known_person = !self.persons(caller, question).is_empty();
         self.judge(caller, question, known_person).effect
+    }
+
+    /// Stores the request, or finds the one of the same call.
+    async fn ask_people(
+        &self,
+        caller: &Caller,
+        question: &Question,
+        create: Create,
+    ) -> Result<Answer, StoreError> {
+        Ok(match self.store().run(create).await? {
+            Created::Fresh(dossier) => {
+                // What a grant approved, nobody is asked about.
+                if dossier.confirmation.state.status() == Status::Pending {
+                    self.tell_asked(caller, question, &dossier);
+                }
+                Answer::Asked(Box::new(dossier))
+            }
+            Created::Same(dossier) => Answer::Asked(Box::new(dossier)),
+            Created::Conflict(id) => Answer::Conflict(id),
+        })
+    }
+
+    /// What lets the request share a card with those like it, where its terms do.
+    fn joining(
+        &self,
+        org: &Org,
+        asked: &Asked,
+        rule: Option<&str>,
+        reason: Option<&str>,
+        terms: &Terms,
+    ) -> Option<Joining> {
+        set::collapses(terms)?;
+        Some(Joining {
+            alike: Alike::of(org, asked, rule, reason, terms)?,
+            fits: std::sync::Arc::new(Fitting::new(self.registry().clone(), self.maker().clone())),
+        })
     }
 
     /// People are asked, and the cards are on their way.

@@ -431,6 +431,7 @@ impl World {
             terms: terms(),
             deliveries: Vec::new(),
             grantors: None,
+            collapse: None,
             join_twin: false,
             shown_args: shown_args(args.canonical(), None, &*self.ids),
             shown_requester: None,

@@ -64,6 +64,7 @@ fn pending(arguments: &str) -> Card {
             asks: Asks::default(),
         },
         words: words(),
+        set: None,
     }
 }
 

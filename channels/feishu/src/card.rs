@@ -8,6 +8,7 @@ use gatepost_channel::{Actions, Asks, Body, ButtonValue, Card, Clip, Decision, I
 
 use crate::arguments::{self, Extent};
 use crate::elements::{CardJson, Element, Template, Vote};
+use crate::set;
 
 /// The most that the HTTP body of a card may weigh, in bytes. The platform refuses 30 KB, counted after its own additions.
 pub(crate) const BUDGET: usize = 24_000;
@@ -18,7 +19,7 @@ const COUNT: usize = 20;
 /// What the body around the card may weigh: chat, type, uuid, quotes; in bytes.
 const ENVELOPE: usize = 320;
 /// The most that the tool's name may weigh before it counts as cut.
-const TOOL: usize = 2_000;
+pub(crate) const TOOL: usize = 2_000;
 /// The most that all facts together may weigh.
 const FACTS: usize = 8_000;
 /// The most that the value of one fact may weigh.
@@ -48,6 +49,9 @@ pub(crate) struct LaidOut {
 
 /// Lays the card out. What is not shown whole is never approvable, unless the rule says so.
 pub(crate) fn lay_out(card: &Card) -> LaidOut {
+    if let Some(set) = &card.set {
+        return set::lay_out(card, set);
+    }
     let tool_fits = weigh(card.tool.one_line().as_str()) <= TOOL;
     let one_part = Body::from(card.arguments.whole().clone());
     for body in [&card.arguments, &one_part] {
@@ -163,11 +167,7 @@ fn plain_buttons(card: &Card) -> Option<Element> {
 
 /// Approve, and Approve for later calls too.
 fn approvals(card: &Card, asks: &Asks) -> Vec<Vote> {
-    let once_more = asks.once_more.as_ref().map(|asked| OnceMore {
-        title: short(&asked.title, QUESTION.0),
-        text: short(&asked.text, QUESTION.1),
-        ..asked.clone()
-    });
+    let once_more = asks.once_more.as_ref().map(question);
     let offers = asks.distinct(MOST_GRANTS).into_iter();
     let more = offers.map(|offer| (Some(offer.scope.clone()), label(&offer.label)));
     let all = [(None, label(&card.words.approve))].into_iter().chain(more);
@@ -183,6 +183,15 @@ fn approvals(card: &Card, asks: &Asks) -> Vec<Vote> {
     all.filter_map(vote).collect()
 }
 
+/// The question before Approve, within the platform's lengths.
+pub(crate) fn question(asked: &OnceMore) -> OnceMore {
+    OnceMore {
+        title: short(&asked.title, QUESTION.0),
+        text: short(&asked.text, QUESTION.1),
+        ..asked.clone()
+    }
+}
+
 fn rejection(card: &Card) -> Option<Vote> {
     Some(Vote {
         decision: Decision::Reject,
@@ -196,7 +205,7 @@ fn rejection(card: &Card) -> Option<Vote> {
 const fn button(card: &Card) -> Option<ButtonValue> {
     match card.actions {
         Actions::None => None,
-        Actions::Decide { token, revision, .. } => Some(ButtonValue { token, revision }),
+        Actions::Decide { token, revision, .. } => Some(ButtonValue::one(token, revision)),
     }
 }
 
@@ -227,7 +236,7 @@ fn facts(card: &Card) -> Vec<Element> {
 }
 
 /// The colour: of the risk while the request is open, then of how it ended.
-const fn template(card: &Card) -> Template {
+pub(crate) const fn template(card: &Card) -> Template {
     match (card.tone, card.risk) {
         (Tone::Pending, Some(Risk::Low)) => Template::Blue,
         (Tone::Pending, None | Some(Risk::Medium)) => Template::Orange,
@@ -240,7 +249,7 @@ const fn template(card: &Card) -> Template {
 }
 
 /// Somebody's text within a budget, its end marked when it was cut.
-fn clipped(text: &Inert, budget: usize) -> String {
+pub(crate) fn clipped(text: &Inert, budget: usize) -> String {
     match text.clip(budget, weigh) {
         Clip::Whole(whole) => whole.to_owned(),
         Clip::Cut {
@@ -258,7 +267,7 @@ pub(crate) fn own(text: &str) -> String {
 }
 
 /// The label of a button or fact; the platform takes 100 characters.
-fn label(text: &str) -> String {
+pub(crate) fn label(text: &str) -> String {
     short(text, 100)
 }
 
@@ -292,4 +301,4 @@ fn escaped(text: &str) -> usize {
 
 #[cfg(test)]
 #[path = "card_tests.rs"]
-mod tests;
+pub(crate) mod tests;

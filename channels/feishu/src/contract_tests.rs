@@ -200,6 +200,11 @@ fn cards() {
 }
 
 #[test]
+fn sets() {
+    contract::check_sets(&feishu());
+}
+
+#[test]
 fn silence() {
     contract::check_silence(&feishu());
 }

@@ -32,6 +32,7 @@ mod frame;
 mod legacy;
 mod message;
 mod post;
+mod set;
 mod token;
 mod verify;
 mod whisper;

@@ -16,7 +16,7 @@ mod log;
 
 pub use call::{check_channel, check_fallback, check_outcomes, check_silence};
 pub use callback::{check_answers, check_clicks, check_refusals};
-pub use card::{check_cards, check_text};
+pub use card::{check_cards, check_sets, check_text};
 pub use command::check_commands;
 
 /// One answer of the fake platform to the next call of the adapter.

@@ -36,8 +36,8 @@ pub mod time;
 pub mod verify;
 
 pub use body::{Body, Content, Fate, Line, Part, Row};
-pub use button::{ButtonToken, ButtonValue};
-pub use card::{Actions, Asks, Card, Fact, GrantOffer, OnceMore, Risk, Tone, Words};
+pub use button::{ButtonToken, ButtonValue, SetCode};
+pub use card::{Actions, All, Asks, Card, CardSet, Fact, GrantOffer, OnceMore, Risk, Tone, Words};
 pub use channel::{
     AppKey, CardForm, Channel, Health, MessageRef, Pace, PostKey, Posted, PrivateNotice, Reply, ReplyTone,
     Webhook,

@@ -10,6 +10,7 @@ use sha2::{Digest, Sha256};
 use crate::blocks::REASON;
 use crate::card::APPROVE_FOR;
 use crate::command;
+use crate::set::{APPROVE_ALL, REJECT_ALL};
 
 /// Longest reason that is taken, in characters; the field of a card holds 1,000.
 const LONGEST_REASON: usize = 2_000;
@@ -159,8 +160,8 @@ fn read_press(payload: &Value, app: &AppId) -> Result<Inbound, Refusal> {
         .ok_or(incomplete)?;
 
     let (decision, grant) = match (action_id, action_id.strip_prefix(APPROVE_FOR)) {
-        ("approve", _) => (Decision::Approve, None),
-        ("reject", _) => (Decision::Reject, None),
+        ("approve" | APPROVE_ALL, _) => (Decision::Approve, None),
+        ("reject" | REJECT_ALL, _) => (Decision::Reject, None),
         (_, Some(scope)) if scope.len() <= LONGEST_SCOPE => (Decision::Approve, Some(scope.to_owned())),
         _ => return Ok(ignored("other_action")),
     };

@@ -11,14 +11,15 @@ use crate::arguments::{self, CUT_LINE, HEADING};
 use crate::blocks::{
     self, BUTTON_TEXT, Block, Button, Confirm, HEADER_TEXT, PlainText, QUESTION, Style, cost,
 };
+use crate::set;
 
 /// All texts of a card together, in units as [`cost`] counts them.
 pub(crate) const TOTAL: usize = 9_000;
 
-const PREVIEW: usize = 150;
-const TOOL: usize = 300;
+pub(crate) const PREVIEW: usize = 150;
+pub(crate) const TOOL: usize = 300;
 const NO_APPROVE: usize = 400;
-const SMALL: usize = 100;
+pub(crate) const SMALL: usize = 100;
 const FACTS: usize = 2_000;
 const ARGUMENTS: usize = 5_400;
 
@@ -63,7 +64,7 @@ const _: () = assert!(
 );
 
 /// The address button; pressing it also sends a callback, which is acknowledged and dropped.
-const SHOW_EVERYTHING: &str = "show_everything";
+pub(crate) const SHOW_EVERYTHING: &str = "show_everything";
 
 /// A message, ready to be sent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -76,6 +77,9 @@ pub(crate) struct Message {
 
 /// Whether the card shows the tool and its arguments whole.
 pub(crate) fn shows_all(card: &Card) -> bool {
+    if let Some(set) = &card.set {
+        return set::shows_all(card, set);
+    }
     cost(card.tool.one_line().as_str()) <= TOOL && arguments::fit(&card.arguments, room(card))
 }
 
@@ -99,6 +103,9 @@ fn room(card: &Card) -> usize {
 
 /// The card as people should see it.
 pub(crate) fn full(card: &Card) -> Message {
+    if let Some(set) = &card.set {
+        return set::full(card, set);
+    }
     let whole = shows_all(card);
     let mut shown = vec![
         Block::header(&title(card)),
@@ -146,12 +153,12 @@ pub(crate) fn one_line(card: &Card) -> Message {
     }
 }
 
-fn text(card: &Card) -> String {
+pub(crate) fn text(card: &Card) -> String {
     blocks::escape(blocks::start(&card.preview, PREVIEW))
 }
 
 /// Own words with a sign for the tone, and for the risk while the request is open, so that a list of cards can be read at a glance.
-fn title(card: &Card) -> String {
+pub(crate) fn title(card: &Card) -> String {
     let sign = match (card.tone, card.risk) {
         (Tone::Pending, Some(Risk::Low)) => '🔵',
         (Tone::Pending, None | Some(Risk::Medium)) => '🟡',
@@ -205,10 +212,7 @@ fn buttons(card: &Card, approvable: bool) -> Option<Block> {
     else {
         return None;
     };
-    let value = ButtonValue {
-        token: *token,
-        revision: *revision,
-    };
+    let value = ButtonValue::one(*token, *revision);
     let approve = if approvable {
         approvals(card, asks, &value)
     } else {
@@ -252,7 +256,7 @@ fn facts(facts: &[Fact]) -> Vec<PlainText> {
 }
 
 /// A value within `budget`, with both ends and the count of what is shown where it had to be cut.
-fn clipped(value: &Inert, budget: usize) -> String {
+pub(crate) fn clipped(value: &Inert, budget: usize) -> String {
     match value.clip(budget, cost) {
         Clip::Whole(text) => text.to_owned(),
         Clip::Cut { .. } => match value.clip(budget.saturating_sub(CUT_MARK), cost) {

@@ -28,6 +28,7 @@ mod error;
 mod exam;
 mod notice;
 mod post;
+mod set;
 mod verify;
 mod wait;
 

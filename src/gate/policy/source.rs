@@ -7,6 +7,7 @@ use std::time::Duration;
 use gatepost_channel::Risk;
 use serde::{Deserialize, Serialize};
 
+use crate::gate::collapse::Collapse;
 use crate::gate::decision::{RequireReason, Stage, everybody, persons_needed};
 use crate::gate::edit::EditScope;
 use crate::gate::grant::GrantTerms;
@@ -86,6 +87,8 @@ pub struct ConfirmSource {
     pub grants: Option<GrantTerms>,
     /// What people may change of the arguments when they approve. A rule's own; never from `policy.confirm`.
     pub edits: Option<EditScope>,
+    /// When like requests share a card.
+    pub collapse: Option<Collapse>,
 }
 
 impl ConfirmSource {

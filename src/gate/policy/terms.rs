@@ -47,6 +47,7 @@ pub(super) fn resolve(rule: &ConfirmSource, policy: &ConfirmSource, redact: &[Po
                 scope,
                 carried: false,
             }),
+            collapse: rule.collapse.or(policy.collapse),
         },
     }
 }

@@ -22,6 +22,7 @@ macro_rules! on_every_store {
 }
 
 mod approve;
+mod batch;
 mod body;
 mod bug_input;
 mod caller;

@@ -77,5 +77,6 @@ fn card(api: &Api, listed: &Listed, at: &str) -> Card {
         arguments: Inert::new("{}").into(),
         actions: Actions::None,
         words,
+        set: None,
     }
 }

@@ -81,7 +81,19 @@ impl FakeFeishu {
         let now = messages
             .find(|other| other.id == message.id)
             .expect("the message still stands");
-        self.press(&now, now.current(), decision, None, open_id)
+        self.press(&now, now.current(), 0, decision, None, open_id)
+    }
+
+    /// A press on the current card's `nth` button (from 0) whose value says `decision`, on a card that has several.
+    ///
+    /// # Panics
+    /// When the message is gone or has no such button.
+    pub fn click_nth(&self, message: &Message, nth: usize, decision: &str, open_id: &str) -> Click<'_> {
+        let mut messages = self.messages(&message.chat_id).into_iter();
+        let now = messages
+            .find(|other| other.id == message.id)
+            .expect("the message still stands");
+        self.press(&now, now.current(), nth, decision, None, open_id)
     }
 
     /// A press on the current card's button that approves for this scope too.
@@ -93,7 +105,7 @@ impl FakeFeishu {
         let now = messages
             .find(|other| other.id == message.id)
             .expect("the message still stands");
-        self.press(&now, now.current(), "approve", Some(scope), open_id)
+        self.press(&now, now.current(), 0, "approve", Some(scope), open_id)
     }
 
     /// A press on the button as it stood in the given revision (a client that has not caught up).
@@ -104,22 +116,23 @@ impl FakeFeishu {
         decision: &str,
         open_id: &str,
     ) -> Click<'_> {
-        self.press(message, &message.history[revision], decision, None, open_id)
+        self.press(message, &message.history[revision], 0, decision, None, open_id)
     }
 
     fn press(
         &self,
         message: &Message,
         card: &Value,
+        nth: usize,
         decision: &str,
         scope: Option<&str>,
         open_id: &str,
     ) -> Click<'_> {
-        let mut candidates = buttons(card).into_iter();
-        let button = candidates.find(|button| {
+        let candidates = buttons(card).into_iter().filter(|button| {
             let value = callback_value(button);
             value["decision"] == decision && value["grant"].as_str() == scope
         });
+        let button = candidates.into_iter().nth(nth);
         let Some(button) = button else {
             panic!("no button says {decision}: {card}")
         };
