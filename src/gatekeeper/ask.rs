@@ -1,11 +1,14 @@
 //! The question: may this call run? Allow and deny are answered at once; a call that needs a person becomes a request.
 
+use std::sync::Arc;
+
 use super::council::{News, Via, What};
 use super::directory::AT_LEISURE;
 use super::directory::requester::For;
 use super::{Caller, Gatekeeper};
 use crate::audit::{Actor, Draft, Opening};
 use crate::confirmation::create::{Create, Created, shown_args};
+use crate::confirmation::roll::Roll;
 use crate::confirmation::set::{self, Alike, Joining};
 use crate::confirmation::{Asked, Dossier, Status};
 use crate::delivery::plan::plan;
@@ -138,18 +141,9 @@ impl Gatekeeper {
                         digest,
                     ));
                 }
-                let rule = judgement.rule.as_deref();
-                let collapse = self.joining(&caller.org, &asked, rule, reason.as_deref(), &terms);
+                let collapse = self.joining(&caller.org, &asked, &judgement, &terms);
                 let hidden = (!judgement.redact.is_empty()).then(|| redacted(&question, &judgement));
                 let shown_args = shown_args(&asked.args, hidden.as_deref(), ids);
-                let grantors = if asks_a_person(&question) {
-                    None
-                } else {
-                    Some(
-                        self.roll_of_grants(&caller.org, &caller.token, question.tool.as_str())
-                            .await?,
-                    )
-                };
                 let create = Create {
                     id,
                     org: caller.org.clone(),
@@ -160,7 +154,7 @@ impl Gatekeeper {
                     reason,
                     terms,
                     deliveries,
-                    grantors,
+                    grantors: self.grantors(caller, &question).await?,
                     collapse,
                     join_twin: question.join_twin,
                 };
@@ -206,19 +200,23 @@ impl Gatekeeper {
         })
     }
 
+    /// Who may let the call run under a grant; nobody where somebody asks for a person about this very call.
+    async fn grantors(&self, caller: &Caller, question: &Question) -> Result<Option<Arc<Roll>>, StoreError> {
+        if asks_a_person(question) {
+            return Ok(None);
+        }
+        let tool = question.tool.as_str();
+        let roll = self.roll_of_grants(&caller.org, &caller.token, tool).await?;
+        Ok(Some(roll))
+    }
+
     /// What lets the request share a card with those like it, where its terms do.
-    fn joining(
-        &self,
-        org: &Org,
-        asked: &Asked,
-        rule: Option<&str>,
-        reason: Option<&str>,
-        terms: &Terms,
-    ) -> Option<Joining> {
+    fn joining(&self, org: &Org, asked: &Asked, judgement: &Judgement, terms: &Terms) -> Option<Joining> {
         set::collapses(terms)?;
+        let (rule, reason) = (judgement.rule.as_deref(), Some(judgement.reason.as_str()));
         Some(Joining {
             alike: Alike::of(org, asked, rule, reason, terms)?,
-            fits: std::sync::Arc::new(Fitting::new(self.registry().clone(), self.maker().clone())),
+            fits: Arc::new(Fitting::new(self.registry().clone(), self.maker().clone())),
         })
     }
 
