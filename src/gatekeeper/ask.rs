@@ -154,7 +154,7 @@ impl Gatekeeper {
                     reason,
                     terms,
                     deliveries,
-                    grantors: self.grantors(caller, &question).await?,
+                    grantors: self.who_grants(caller, &question).await?,
                     collapse,
                     join_twin: question.join_twin,
                 };
@@ -201,7 +201,11 @@ impl Gatekeeper {
     }
 
     /// Who may let the call run under a grant; nobody where somebody asks for a person about this very call.
-    async fn grantors(&self, caller: &Caller, question: &Question) -> Result<Option<Arc<Roll>>, StoreError> {
+    async fn who_grants(
+        &self,
+        caller: &Caller,
+        question: &Question,
+    ) -> Result<Option<Arc<Roll>>, StoreError> {
         if asks_a_person(question) {
             return Ok(None);
         }
