@@ -124,17 +124,15 @@ impl Server {
         } = outside;
         let config = &loaded.config;
         let listeners = listen(config).await?;
-        let addresses: Vec<_> = listeners
-            .iter()
-            .filter_map(|listener| listener.local_addr().ok())
-            .collect();
+        let bound = listeners.iter();
+        let addresses: Vec<_> = bound.filter_map(|listener| listener.local_addr().ok()).collect();
         let key = server_key(&config.server.key, &*ids)?;
-        let http_client =
-            channels::http_client().map_err(|error| StartError::Http(error.without_url().to_string()))?;
+        let http_client = http_client()?;
         let registry = channels::build(&config.channels, &http_client, &clock)?;
         let roll = Arc::new(people::roll(config));
-        let words = Arc::new(Phrasebook::load()?);
-        let maker = CardMaker::new(words, key, Arc::clone(&roll), public_url(config));
+        let phrases = Arc::new(Phrasebook::load()?);
+        let maker = CardMaker::new(phrases, key, Arc::clone(&roll), public_url(config));
+        let maker = maker.mentioning(people::mentions(config));
 
         let (tasks, journal_tasks, store_tasks) = (Tasks::new(), Tasks::new(), Tasks::new());
         let mut settings = Settings::new(config.storage.url.expose(), Arc::clone(&clock));
@@ -146,9 +144,8 @@ impl Server {
         let outside = hook::Outside::new(&journal, meter, &ids, &clock, &tasks);
         let hooks = Arc::new(hook::build(&[&config.hooks], &outside)?);
         observers::starting(&hooks, &registry);
-        let directories = people::directories(config, &registry, &people, &clock, &tasks);
         let gatekeeper = Gatekeeper::new(gatekeeper::Parts {
-            directories,
+            directories: people::directories(config, &registry, &people, &clock, &tasks),
             store: store.clone(),
             policy: Arc::clone(&loaded.policy),
             roll,
@@ -167,7 +164,7 @@ impl Server {
             Arc::clone(&hooks),
             &outside,
         )?;
-        let sender = Sender::new(store.clone(), registry, maker, Arc::clone(&clock), &*ids);
+        let sender = Sender::new(store.clone(), registry, maker, Arc::clone(&clock), &ids);
         observers::watch(&hooks, &sender);
         tasks.spawn(Arc::clone(&sender).run(tasks.clone()));
         journal_tasks.spawn(scribe.run(store.clone(), Arc::clone(&clock), journal_tasks.clone()));
@@ -177,7 +174,7 @@ impl Server {
             tasks.spawn(crate::telemetry::metrics::upkeep(handle, tasks.clone()));
         }
 
-        let intake = Intake::new(gatekeeper.clone(), Arc::clone(&clock));
+        let intake = Intake::new(gatekeeper.clone(), Arc::clone(&clock), tasks.clone());
         connect(&gatekeeper, &intake, &tasks);
         let (doors, crowd) = room(config.server.max_connections, config.server.max_waits_per_token);
         let api = Api::new(http::Parts {
@@ -242,6 +239,11 @@ impl Server {
         }
         ended
     }
+}
+
+/// The client of everything that goes out.
+fn http_client() -> Result<reqwest::Client, StartError> {
+    channels::http_client().map_err(|error| StartError::Http(error.without_url().to_string()))
 }
 
 /// How people reach the console, if the configuration says so; without the last slash.

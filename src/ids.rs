@@ -133,6 +133,17 @@ impl OutboxId {
     pub fn of_card(card: &DeliveryId) -> Self {
         Self(card.0.replacen("dl_", "ob_", 1))
     }
+
+    /// The one row that waits for the next step of a request's escalation: it has the request's digits.
+    pub fn of_escalation(request: &ConfirmationId) -> Self {
+        Self(request.0.replacen("cr_", "ob_", 1))
+    }
+
+    /// The one row of a line below a card; `what` tells the lines of a card apart.
+    pub fn of_line(card: &DeliveryId, what: &str) -> Self {
+        let digest = Sha256::digest([card.0.as_bytes(), b" ", what.as_bytes()].concat());
+        Self(format!("ob_{}", hex::encode(&digest[..16])))
+    }
 }
 
 macro_rules! name {

@@ -7,7 +7,7 @@ use super::limits::Limits;
 use super::model::client::{BadModel, ModelClient, Patience};
 use super::piece::Pieces;
 use super::runner::{HookSets, Runner};
-use super::tool::Toolbox;
+use super::tool::{OnLoan, Toolbox};
 use crate::config::agent::ToolConfig;
 use crate::config::hook::HooksConfig;
 use crate::config::{AgentConfig, Config, JobConfig, Problem, Role};
@@ -71,9 +71,9 @@ fn hooks(
     Ok(HookSets::new(general, own))
 }
 
-impl Shapes for Toolbox {
+impl Shapes for OnLoan {
     fn misfit(&self, tool: &ToolName, args: &Arguments) -> Option<String> {
-        self.shelf().misfit(tool.as_str(), args)
+        self.toolbox().shelf().misfit(tool.as_str(), args)
     }
 }
 
@@ -90,7 +90,7 @@ impl Agents {
         let (block, tokens) = (&config.hooks, &config.tokens);
         let config = &config.agent;
         let toolbox = Toolbox::new(&config.tools, http);
-        gatekeeper.shapes().know(Arc::new(toolbox.clone()));
+        gatekeeper.shapes().know(Arc::new(toolbox.on_loan()));
         let watcher: Arc<dyn Watcher> = Arc::new(super::servers::Told(Arc::clone(&general)));
         toolbox.watched_by(&watcher);
         let pieces = Arc::new(pieces(config).map_err(AgentError::Pieces)?);

@@ -304,7 +304,7 @@ impl Lab {
         let world = World::new();
         let (gatekeeper, scribe) = gatekeeper(world.store(), Arc::clone(&world.ids) as Arc<dyn Ids>);
         let ledger = Ledger::default();
-        gatekeeper.shapes().know(Arc::new(toolbox(&ledger)));
+        gatekeeper.shapes().know(Arc::new(toolbox(&ledger).on_loan()));
         let model = Arc::new(Script {
             replies,
             vary,

@@ -72,8 +72,9 @@ impl Onlooker for Sending {
                     failed("edit", Some(failure));
                 }
             }
+            Sent::Page { .. } => went("view"),
             Sent::Told => went("notice"),
-            Sent::TellFailed(failure) => failed("notice", Some(failure)),
+            Sent::TellFailed(failure) | Sent::MessageGone { failure, .. } => failed("notice", Some(failure)),
         }
     }
 }

@@ -7,6 +7,7 @@ use gatepost_channel::Group;
 use crate::clock::Clock;
 use crate::config::{Config, GroupOf, IdentityScope, Operator};
 use crate::confirmation::roll::{Roll, Voter};
+use crate::delivery::mention::Mentions;
 use crate::delivery::registry::Registry;
 use crate::gate::duty::Absences;
 use crate::gatekeeper::Directories;
@@ -24,6 +25,10 @@ pub fn roll(config: &Config) -> Roll {
     voters(config)
         .with_on_call(lists.map(|list| (list.name.clone(), list.rota.clone())))
         .with_absences(Absences::new(config.operators.iter().map(away)))
+        .with_codes(config.operators.iter().filter_map(|operator| {
+            let key = operator.code_key.clone()?;
+            Some((OperatorId(operator.id.clone()), key))
+        }))
 }
 
 fn voters(config: &Config) -> Roll {
@@ -102,6 +107,20 @@ pub fn people(config: &Config) -> People {
                 })
                 .collect(),
         }
+    }))
+}
+
+/// By what ids people are mentioned on platforms.
+pub fn mentions(config: &Config) -> Mentions {
+    Mentions::new(config.operators.iter().map(|operator| {
+        let ids = operator.identities.iter().map(|identity| {
+            let scope = match &identity.scope {
+                IdentityScope::Kind(kind) => kind.as_str().to_owned(),
+                IdentityScope::Channel(name) => name.clone(),
+            };
+            (scope, identity.id.as_str().to_owned())
+        });
+        (OperatorId(operator.id.clone()), ids.collect())
     }))
 }
 

@@ -20,6 +20,7 @@ use super::press::{CHAT, SECRET, USER, press};
 use crate::app::{Outside, Server};
 use crate::config::{Config, Loaded};
 use crate::confirmation::Dossier;
+use crate::delivery::plan::Spares;
 use crate::delivery::record::{Record, Sent};
 use crate::delivery::{Errand, OutboxItem};
 use crate::gate::json::ReadLimits;
@@ -227,6 +228,7 @@ pub async fn park(gatekeeper: &Gatekeeper, first: usize, count: usize) -> Result
                 alone: true,
             },
             beside: Vec::new(),
+            spares: Spares::new(),
         };
         gatekeeper
             .store()

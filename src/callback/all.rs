@@ -22,7 +22,7 @@ impl Intake {
         let deciding = async {
             let press = self.decide(home, click, replay).await?;
             let key = self.gatekeeper.maker().key().clone();
-            self.gatekeeper.store().run(DecideAll { press, set, key }).await
+            self.gatekeeper.store().run(DecideAll::new(press, set, key)).await
         };
         match tokio::time::timeout(DECIDE_WITHIN, deciding).await {
             Ok(Ok(decided)) => {
@@ -59,18 +59,14 @@ impl Intake {
             Ok(tally) => self.tallied(home, click, tally, &dossiers),
             Err(ruling) => {
                 let said = reply::of(&judged(ruling.clone(), None), click.decision);
-                let words = self
-                    .gatekeeper
-                    .maker()
-                    .phrases(home.voice.language)
-                    .reply(said.key);
-                (said.tone, words.to_owned(), said.tell)
+                (said.tone, self.words(home, said.key, None), said.tell)
             }
         };
-        info!(channel = %home.name, requests = dossiers.len(), done = tally.as_ref().map_or(0, |tally| tally.settled + tally.counted), "a click for all of a card was decided");
+        info!(channel = %home.name, requests = dossiers.len(), done = tally.as_ref().map_or(0, Tally::done), "a click for all of a card was decided");
         metrics::counter!("gatepost_clicks_total", "ruling" => "all").increment(1);
         if tell && !replayed {
-            self.tell_clicker(home, click, dossiers.first(), &text).await;
+            self.tell_clicker(home, click, dossiers.first(), text.clone())
+                .await;
         }
         let card = dossiers
             .iter()
@@ -85,6 +81,7 @@ impl Intake {
         Reply {
             tone,
             text: Inert::new(&text),
+            refused: tally.is_err(),
             card,
         }
     }
@@ -98,7 +95,7 @@ impl Intake {
         dossiers: &[Dossier],
     ) -> (ReplyTone, String, bool) {
         let phrases = self.gatekeeper.maker().phrases(home.voice.language);
-        let done = tally.settled + tally.counted;
+        let done = tally.done();
         let refused: Vec<_> = tally
             .refused
             .iter()
@@ -117,13 +114,20 @@ impl Intake {
             (_, true) => ReplyTone::Success,
             (_, false) => ReplyTone::Info,
         };
-        let tell = tally.counted > 0 || !refused.is_empty();
+        let tell = tally.counted + tally.armed > 0 || !refused.is_empty();
         // Nobody needs to read the same words once for each request.
         match refused.as_slice() {
             [(_, why), others @ ..] if done == 0 && others.iter().all(|(_, other)| other == why) => {
                 (tone, (*why).to_owned(), tell)
             }
-            _ => (tone, phrases.all_answered(click.decision, done, refused), tell),
+            _ => {
+                let mut said = phrases.all_answered(click.decision, done, refused);
+                if let Some(waiting) = tally.waits_for() {
+                    said.push('\n');
+                    said.push_str(phrases.reply(reply::armed(waiting)));
+                }
+                (tone, said, tell)
+            }
         }
     }
 }

@@ -8,24 +8,26 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 use gatepost_channel::{
-    Answer, Click, Decision, HttpAnswer, Inert, MessageRef, Opened, RawRequest, Refusal, Reply, ReplyTone,
-    UtcMillis, Verified,
+    Answer, Click, Decision, HttpAnswer, Inert, MessageRef, Opened, PlatformUser, RawRequest, Refusal, Reply,
+    ReplyTone, UtcMillis, Vantage, Verified,
 };
 use tracing::{debug, info, warn};
 
 use crate::clock::Clock;
-use crate::confirmation::Dossier;
-use crate::confirmation::decide::{Clicked, Decide, Decided, Surface, Target};
+use crate::confirmation::decide::{Backing, Clicked, Decide, Decided, Surface, Target};
+use crate::confirmation::{Dossier, Status};
 use crate::delivery::button::token_hash;
 use crate::delivery::notice::QueueNotice;
 use crate::delivery::registry::Listed;
 use crate::gatekeeper::Gatekeeper;
 use crate::gatekeeper::attend::{About, Attended};
 use crate::ids::{ChannelName, OutboxId};
+use crate::lifecycle::Tasks;
 use crate::storage::{ReplayKey, StoreError};
 
 mod all;
 mod command;
+mod form;
 pub mod reply;
 pub mod socket;
 
@@ -39,16 +41,18 @@ pub struct Intake {
     clock: Arc<dyn Clock>,
     last_click: Arc<Mutex<BTreeMap<ChannelName, UtcMillis>>>,
     words_pace: Arc<command::pace::Pace>,
+    tasks: Tasks,
 }
 
 impl Intake {
-    /// An intake for all channels.
-    pub fn new(gatekeeper: Gatekeeper, clock: Arc<dyn Clock>) -> Self {
+    /// An intake for all channels. What opens for a person is opened in one of `tasks`, beside the answer to the press.
+    pub fn new(gatekeeper: Gatekeeper, clock: Arc<dyn Clock>, tasks: Tasks) -> Self {
         Self {
             gatekeeper,
             clock,
             last_click: Arc::default(),
             words_pace: Arc::default(),
+            tasks,
         }
     }
 
@@ -87,7 +91,8 @@ impl Intake {
                 }
                 Opened::Click(click) => {
                     let answer = self.rule(listed, click.get()).await;
-                    if !answer.stored && listed.channel.private_notice().is_some() {
+                    let on_a_card = click.get().vantage == Vantage::Card;
+                    if !answer.stored && on_a_card && listed.channel.private_notice().is_some() {
                         // This platform shows a failed answer to the person, who then presses again.
                         return status(503);
                     }
@@ -100,6 +105,10 @@ impl Intake {
                         return status(503);
                     }
                     webhook.answer_command(command.get(), &answer.reply)
+                }
+                Opened::Ask(ask) => {
+                    let answer = self.open_for(listed, ask.get()).await;
+                    webhook.answer_ask(ask.get(), &answer.reply)
                 }
             },
         }
@@ -137,30 +146,11 @@ impl Intake {
             app: app.clone(),
             key: click.replay_key.clone(),
         };
-        let home = if click.app.as_ref().is_some_and(|claimed| *claimed != app.id) {
-            Err("other_app")
-        } else {
-            self.gatekeeper
-                .registry()
-                .of_click(&app, &listed.org, &click.chat)
-                .ok_or("unknown_chat")
-        };
-        let home = match home {
+        let home = self.home(listed, click.app.as_ref(), &click.chat);
+        // What was opened for one person may stand in a chat of their own; what it carries then names the channel.
+        let home = match home.or_else(|reason| self.home_of_seen(listed, click).ok_or(reason)) {
             Ok(home) => home,
-            Err(reason) => {
-                let draft = crate::audit::Draft::new(
-                    &listed.org,
-                    "callback.refused",
-                    crate::audit::Actor::Platform(who(click)),
-                );
-                self.gatekeeper
-                    .journal()
-                    .write(draft.on(listed.name.as_str()).with("reason", reason));
-                return Answer {
-                    reply: self.say(listed, "unknown_chat", ReplyTone::Error, None),
-                    stored: true,
-                };
-            }
+            Err(reason) => return self.nowhere(listed, &click.user, reason),
         };
         self.note_click(home);
         if let Some(set) = click.button.and_then(|button| button.set) {
@@ -178,10 +168,7 @@ impl Intake {
                     stored: true,
                 }
             }
-            failed => {
-                let why = failed.err().map(|_| "too slow");
-                self.not_stored(home, why)
-            }
+            failed => self.not_stored(home, failed.err().map(|_| "too slow")),
         }
     }
 
@@ -190,8 +177,41 @@ impl Intake {
         warn!(channel = %home.name, error = ?why, "a click could not be stored in time");
         metrics::counter!("gatepost_callbacks_unstored_total").increment(1);
         Answer {
-            reply: self.say(home, "try_again", ReplyTone::Warning, None),
+            reply: self.say(home, "try_again", ReplyTone::Warning, true, None),
             stored: false,
+        }
+    }
+
+    /// The channel of a press: of the app that vouches for it, in its organisation, by its chat. `Err` says why there is none.
+    fn home<'a>(
+        &'a self,
+        listed: &Listed,
+        claimed: Option<&String>,
+        chat: &str,
+    ) -> Result<&'a Listed, &'static str> {
+        let app = listed.channel.app();
+        if claimed.is_some_and(|claimed| *claimed != app.id) {
+            return Err("other_app");
+        }
+        self.gatekeeper
+            .registry()
+            .of_click(&app, &listed.org, chat)
+            .ok_or("unknown_chat")
+    }
+
+    /// A press in a chat that is none of ours, or of another app's.
+    fn nowhere(&self, listed: &Listed, user: &PlatformUser, reason: &'static str) -> Answer {
+        let draft = crate::audit::Draft::new(
+            &listed.org,
+            "callback.refused",
+            crate::audit::Actor::Platform(who(user)),
+        );
+        self.gatekeeper
+            .journal()
+            .write(draft.on(listed.name.as_str()).with("reason", reason));
+        Answer {
+            reply: self.say(listed, "unknown_chat", ReplyTone::Error, true, None),
+            stored: true,
         }
     }
 
@@ -221,6 +241,9 @@ impl Intake {
                 token,
                 revision: click.button.map_or(0, |button| button.revision),
                 replay,
+                asks_back: home.channel.dialogs().is_some() && click.opener.is_some(),
+                alone: click.vantage != Vantage::Card,
+                set: None,
             }),
             ballot,
             decision: click.decision,
@@ -228,7 +251,12 @@ impl Intake {
             grant: self.gatekeeper.wish(click.grant.as_deref()),
             edit: None,
             seen: None,
-            surface: Surface::Card,
+            surface: if self.has_seen(home, click) {
+                Surface::FullView
+            } else {
+                Surface::Card
+            },
+            backing: Backing::default(),
             roll,
             insight,
         })
@@ -238,17 +266,25 @@ impl Intake {
         let said = reply::of(&decided, click.decision);
         info!(channel = %home.name, request = decided.dossier.as_ref().map(|d| d.confirmation.id.as_str()), ruling = said.key, "a click was decided");
         metrics::counter!("gatepost_clicks_total", "ruling" => said.key).increment(1);
-        if said.tell && !said.replayed {
-            let maker = self.gatekeeper.maker();
-            let text = maker.phrases(home.voice.language).reply(said.key);
+        let asked_back = self.ask_back(home, click, &decided);
+        // A dialogue says itself why it stays open.
+        let told_there = click.vantage != Vantage::Card && said.refused;
+        if said.tell && !said.replayed && !asked_back && !told_there {
+            let text = self.words(home, said.key, Some(&decided));
             self.tell_clicker(home, click, decided.dossier.as_ref(), text)
                 .await;
         }
-        self.say(home, said.key, said.tone, Some(&decided))
+        // What is shown to one person is brought up to date where it stands; the group's card is no answer to it until that is over.
+        let settled = decided
+            .dossier
+            .as_ref()
+            .is_some_and(|dossier| dossier.confirmation.state.status() != Status::Pending);
+        let shown = Some(&decided).filter(|_| click.vantage == Vantage::Card || settled);
+        self.say(home, said.key, said.tone, said.refused, shown)
     }
 
     /// Queues a private notice to who clicked, on platforms that cannot say it in the answer.
-    async fn tell_clicker(&self, home: &Listed, click: &Click, about: Option<&Dossier>, text: &str) {
+    async fn tell_clicker(&self, home: &Listed, click: &Click, about: Option<&Dossier>, text: String) {
         let (Some(_), Some(user)) = (home.channel.private_notice(), click.user.ids.first()) else {
             return;
         };
@@ -258,14 +294,21 @@ impl Intake {
             channel: home.name.clone(),
             user: user.clone(),
             chat: click.chat.clone(),
-            text: text.to_owned(),
+            text,
         };
         if let Err(error) = self.gatekeeper.store().run(notice).await {
             warn!(%error, channel = %home.name, "a private notice could not be queued");
         }
     }
 
-    fn say(&self, home: &Listed, key: &str, tone: ReplyTone, decided: Option<&Decided>) -> Reply {
+    fn say(
+        &self,
+        home: &Listed,
+        key: &str,
+        tone: ReplyTone,
+        refused: bool,
+        decided: Option<&Decided>,
+    ) -> Reply {
         let maker = self.gatekeeper.maker();
         let card = decided.filter(|_| home.channel.takes_card()).and_then(|decided| {
             let dossier = decided.dossier.as_ref()?;
@@ -273,22 +316,39 @@ impl Intake {
             let delivery = dossier
                 .deliveries
                 .iter()
-                .find(|delivery| delivery.channel == home.name)
+                .find(|delivery| delivery.asks() && delivery.channel == home.name)
                 // Where the platform refused the content of the card, it would refuse it with the answer as well.
                 .filter(|delivery| delivery.standing.iter().all(|message| !message.minimal))?;
             Some(maker.message(dossier, &decided.fellows, delivery, &home.voice, self.clock.now()))
         });
         Reply {
             tone,
-            text: Inert::new(maker.phrases(home.voice.language).reply(key)),
+            text: Inert::new(&self.words(home, key, decided)),
+            refused,
             card,
+        }
+    }
+
+    /// Our words; behind those that send a person on, where the request can be seen whole.
+    fn words(&self, home: &Listed, key: &str, decided: Option<&Decided>) -> String {
+        let maker = self.gatekeeper.maker();
+        let said = maker.phrases(home.voice.language).reply(key);
+        let row = decided
+            .and_then(|decided| decided.dossier.as_ref())
+            .map(|dossier| &dossier.confirmation);
+        let place = row
+            .filter(|_| reply::leads_to_console(key))
+            .and_then(|row| maker.full_view(row));
+        match place {
+            Some(place) => format!("{said} {place}"),
+            None => said.to_owned(),
         }
     }
 }
 
 /// The clicker for the log and the audit: platform ids are no secret and no text of theirs.
-fn who(click: &Click) -> String {
-    click.user.ids.first().cloned().unwrap_or_default()
+fn who(user: &PlatformUser) -> String {
+    user.ids.first().cloned().unwrap_or_default()
 }
 
 const fn status(status: u16) -> HttpAnswer {

@@ -4,6 +4,7 @@ use gatepost_channel::{Bar, Decision, ReplyTone};
 
 use crate::confirmation::decide::{Decided, Refusal, Ruling};
 use crate::confirmation::edit::EditRefusal;
+use crate::confirmation::step_up::Waiting;
 use crate::confirmation::{Dossier, Status};
 
 /// Which of our words, how coloured, and whether it needs saying at all where the card itself shows it.
@@ -17,6 +18,8 @@ pub struct Said {
     pub tell: bool,
     /// An exact repeat: the notice went out the first time.
     pub replayed: bool,
+    /// Nothing was changed.
+    pub refused: bool,
 }
 
 /// The answer to a decision. A replay gets the words of the first time.
@@ -25,13 +28,16 @@ pub fn of(decided: &Decided, decision: Decision) -> Said {
     match &decided.ruling {
         Ruling::Settled => said(super::counted(decision, true), success(decision), false),
         Ruling::Counted => said(super::counted(decision, false), ReplyTone::Success, true),
+        Ruling::Armed(waiting) => said(armed(*waiting), ReplyTone::Info, true),
         Ruling::Refused(refusal) => refused(*refusal, dossier),
         Ruling::Replayed(first) => {
             let first = match first.as_str() {
                 "settled" => said(super::counted(decision, true), success(decision), false),
                 "counted" => said(super::counted(decision, false), ReplyTone::Success, true),
+                "armed_code" => said(armed(Waiting::Code), ReplyTone::Info, true),
+                "armed_second_person" => said(armed(Waiting::SecondPerson), ReplyTone::Info, true),
                 word => all().find(|refusal| refusal.as_str() == word).map_or_else(
-                    || said("not_found", ReplyTone::Error, true),
+                    || refused(Refusal::NotFound, dossier),
                     |refusal| refused(refusal, dossier),
                 ),
             };
@@ -43,7 +49,7 @@ pub fn of(decided: &Decided, decision: Decision) -> Said {
     }
 }
 
-const ALL: [Refusal; 21] = [
+const ALL: [Refusal; 28] = [
     Refusal::NotFound,
     Refusal::UnknownCard,
     Refusal::OtherChannel,
@@ -62,6 +68,13 @@ const ALL: [Refusal; 21] = [
     Refusal::GrantNotOffered,
     Refusal::AlreadyRepresented,
     Refusal::EditUnseen,
+    Refusal::CodeRequired,
+    Refusal::CodeNotSetUp,
+    Refusal::WrongCode,
+    Refusal::TooManyCodes,
+    Refusal::AlreadyArmed,
+    Refusal::BreakGlassNotOffered,
+    Refusal::BreakGlassUsedUp,
     Refusal::AlreadyVoted,
     Refusal::AlreadySettled,
     Refusal::Expired,
@@ -75,7 +88,8 @@ fn all() -> impl Iterator<Item = Refusal> {
         .chain(barred)
 }
 
-fn refused(refusal: Refusal, dossier: Option<&Dossier>) -> Said {
+/// The answer to a refusal.
+pub fn refused(refusal: Refusal, dossier: Option<&Dossier>) -> Said {
     let (key, tone) = match refusal {
         Refusal::NotFound => ("not_found", ReplyTone::Error),
         Refusal::UnknownCard => ("unknown_card", ReplyTone::Error),
@@ -98,6 +112,13 @@ fn refused(refusal: Refusal, dossier: Option<&Dossier>) -> Said {
         Refusal::Edit(_) => ("edit_refused", ReplyTone::Warning),
         Refusal::EditUnseen => ("edit_unseen", ReplyTone::Warning),
         Refusal::NotThisStage => ("not_this_stage", ReplyTone::Warning),
+        Refusal::CodeRequired => ("code_required", ReplyTone::Warning),
+        Refusal::CodeNotSetUp => ("code_not_set_up", ReplyTone::Error),
+        Refusal::WrongCode => ("wrong_code", ReplyTone::Error),
+        Refusal::TooManyCodes => ("too_many_codes", ReplyTone::Error),
+        Refusal::AlreadyArmed => ("already_armed", ReplyTone::Info),
+        Refusal::BreakGlassNotOffered => ("break_glass_not_offered", ReplyTone::Error),
+        Refusal::BreakGlassUsedUp => ("break_glass_used_up", ReplyTone::Error),
         Refusal::AlreadyRepresented => ("already_represented", ReplyTone::Info),
         Refusal::AlreadyVoted => ("already_voted", ReplyTone::Info),
         Refusal::Expired => ("expired", ReplyTone::Warning),
@@ -109,7 +130,23 @@ fn refused(refusal: Refusal, dossier: Option<&Dossier>) -> Said {
             _ => ("already_undeliverable", ReplyTone::Info),
         },
     };
-    said(key, tone, true)
+    Said {
+        refused: true,
+        ..said(key, tone, true)
+    }
+}
+
+/// The words for an approval that waits for what completes it.
+pub const fn armed(waiting: Waiting) -> &'static str {
+    match waiting {
+        Waiting::Code => "armed_code",
+        Waiting::SecondPerson => "armed_second_person",
+    }
+}
+
+/// Whether these words send the person to where a code can be given.
+pub fn leads_to_console(key: &str) -> bool {
+    matches!(key, "armed_code" | "already_armed" | "code_required")
 }
 
 const fn success(decision: Decision) -> ReplyTone {
@@ -125,6 +162,7 @@ const fn said(key: &'static str, tone: ReplyTone, tell: bool) -> Said {
         tone,
         tell,
         replayed: false,
+        refused: false,
     }
 }
 

@@ -1,7 +1,7 @@
 //! Intake of clicks that came in over connections of ours: the same decision and the same reply as for callbacks over HTTP.
 
 use async_trait::async_trait;
-use gatepost_channel::{Answer, AppKey, Click, Command, Inert, Refusal, Reply, ReplyTone, Verified};
+use gatepost_channel::{Answer, AppKey, Ask, Click, Command, Inert, Refusal, Reply, ReplyTone, Verified};
 use tracing::warn;
 
 use super::Intake;
@@ -36,6 +36,13 @@ impl gatepost_channel::Intake for Intake {
         }
     }
 
+    async fn ask(&self, app: &AppKey, ask: Verified<Ask>) -> Answer {
+        match self.of_app(app) {
+            Some(listed) => self.open_for(listed, ask.get()).await,
+            None => nowhere(app),
+        }
+    }
+
     fn refused(&self, app: &AppKey, refusal: &Refusal) {
         if let Some(listed) = self.of_app(app) {
             self.refuse(listed, refusal, self.clock.now());
@@ -50,6 +57,7 @@ fn nowhere(app: &AppKey) -> Answer {
         reply: Reply {
             tone: ReplyTone::Error,
             text: Inert::default(),
+            refused: true,
             card: None,
         },
         stored: false,

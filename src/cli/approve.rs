@@ -1,4 +1,4 @@
-//! `gatepost approve ID` and `gatepost reject ID --reason TEXT`: an operator's answer from the command line.
+//! `gatepost approve ID`, `gatepost reject ID --reason TEXT` and `gatepost break-glass ID --reason TEXT`: an operator's answer from the command line.
 
 use clap::Args;
 use serde::Serialize;
@@ -38,6 +38,27 @@ pub struct ApproveArgs {
         hide_env_values = true
     )]
     editor: String,
+    /// A one-time code of your authenticator app, where the rule asks for one
+    #[arg(long, value_name = "CODE")]
+    code: Option<String>,
+    #[command(flatten)]
+    server: ServerArgs,
+}
+
+/// Arguments of `gatepost break-glass`.
+#[derive(Debug, Args)]
+pub struct BreakGlassArgs {
+    /// The request, `cr_…`
+    id: String,
+    /// Why; everybody who is passed over is told, and it stands on the card and in the audit log
+    #[arg(long, value_name = "TEXT")]
+    reason: String,
+    /// A one-time code of your authenticator app, where the rule asks for one
+    #[arg(long, value_name = "CODE")]
+    code: Option<String>,
+    /// Where somebody changed the arguments: the number of the edit that you saw, as `gatepost show` names it
+    #[arg(long, value_name = "N")]
+    edited: Option<u32>,
     #[command(flatten)]
     server: ServerArgs,
 }
@@ -49,6 +70,8 @@ struct Approval {
     reason: Option<String>,
     #[serde(skip_serializing_if = "Option::is_none")]
     grant: Option<String>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    code: Option<String>,
     /// Spelled exactly.
     #[serde(skip_serializing_if = "Option::is_none")]
     edited_args: Option<Arguments>,
@@ -74,6 +97,7 @@ pub async fn approve(args: ApproveArgs, as_json: bool) -> Done {
         decision: "approve",
         reason: args.reason,
         grant: args.grant,
+        code: args.code,
         edited_args: args.args.as_deref().map(edit::given).transpose()?,
         edit: args.edited.map(u64::from),
     };
@@ -85,6 +109,21 @@ pub async fn approve(args: ApproveArgs, as_json: bool) -> Done {
             .map_err(|error| error.naming("request", id, "gatepost pending"))?;
         body.edited_args = Some(edit::in_editor(&request, &args.editor)?);
         body.edit = Some(edit::number(&request).unwrap_or_default());
+    }
+    respond(&args.server, &args.id, &body, as_json).await
+}
+
+/// Approves alone, past everybody who would be asked.
+pub async fn break_glass(args: BreakGlassArgs, as_json: bool) -> Done {
+    if args.reason.trim().is_empty() {
+        return Err(Stop::usage("breaking the glass needs a reason: --reason TEXT"));
+    }
+    let mut body = json!({"decision": "approve", "break_glass": true, "reason": args.reason});
+    if let Some(code) = args.code {
+        body["code"] = code.into();
+    }
+    if let Some(number) = args.edited {
+        body["edit"] = number.into();
     }
     respond(&args.server, &args.id, &body, as_json).await
 }

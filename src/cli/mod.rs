@@ -98,6 +98,11 @@ enum Command {
     /// Reject a request
     #[command(after_help = "Examples:\n  gatepost reject cr_0198… --reason 'wrong account'")]
     Reject(approve::RejectArgs),
+    /// Approve a request alone, past everybody who would be asked, where the rule lets you
+    #[command(
+        after_help = "Examples:\n  gatepost break-glass cr_0198… --reason 'payments stand still, nobody of finance answers'"
+    )]
+    BreakGlass(approve::BreakGlassArgs),
     /// List what was approved for later calls too, and take it back
     #[command(after_help = "Examples:\n  gatepost grants\n  gatepost grants revoke gr_0198…")]
     Grants(grants::GrantsArgs),
@@ -175,6 +180,7 @@ async fn run(Cli { command, json }: Cli) -> ExitCode {
         Command::Show(args) => pending::show(args, json).await,
         Command::Approve(args) => approve::approve(args, json).await,
         Command::Reject(args) => approve::reject(args, json).await,
+        Command::BreakGlass(args) => approve::break_glass(args, json).await,
         Command::Grants(args) => grants::run(args, json).await,
         Command::Job(args) => job::run(args, json).await,
         Command::Audit(args) => audit::run(args, json).await,

@@ -39,6 +39,9 @@ pub struct PendingArgs {
     /// Only requests made before this time (RFC 3339)
     #[arg(long, value_name = "TIME")]
     until: Option<String>,
+    /// Instead of what waits: what one person approved past everybody else
+    #[arg(long)]
+    break_glass: bool,
     /// Only requests that hold this text
     #[arg(long, short, value_name = "TEXT")]
     query: Option<String>,
@@ -63,7 +66,8 @@ pub struct ShowArgs {
 pub async fn run(args: PendingArgs, as_json: bool) -> Done {
     let api = Api::new(&args.server)?;
     let filters = Filters::new()
-        .with("status", (!args.stuck).then_some("pending"))
+        .with("status", (!args.stuck && !args.break_glass).then_some("pending"))
+        .with("break_glass", args.break_glass.then_some("true"))
         .with("stuck", args.stuck.then_some("true"))
         .with("tool", args.tool.as_deref())
         .with("agent", args.agent.as_deref())
@@ -276,6 +280,10 @@ fn section(title: &str, items: &Value, shown: impl Fn(&Value) -> String) {
 pub fn after_vote(request: &Value) -> String {
     let id = print::text(request, "id");
     match request["status"].as_str() {
+        Some("pending") if request["armed"].as_array().is_some_and(|armed| !armed.is_empty()) => format!(
+            "{id} still waits ({} approvals); an approval of it is armed and counts once it is completed.",
+            approvals(request)
+        ),
         Some("pending") => format!(
             "Your vote counts; {id} still waits ({} approvals).",
             approvals(request)

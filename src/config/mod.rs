@@ -12,8 +12,10 @@ use std::{io::Read as _, path::Path, sync::Arc};
 use crate::gate::policy::{Policy, PolicySource};
 
 pub mod address;
+mod after;
 pub mod agent;
 pub mod auth;
+mod authority;
 pub mod channel;
 mod check;
 pub mod child;

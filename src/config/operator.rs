@@ -1,10 +1,12 @@
 //! The `operators` section: the persons who may decide, each known by one identity per platform.
 
+use super::authority::decode_code_key;
 use super::{
     channel::Kind,
     node::{Reader, joined},
     on_call::decode_away,
 };
+use crate::gate::code::CodeKey;
 use crate::gate::duty::Absence;
 
 /// A person who may decide.
@@ -24,6 +26,8 @@ pub struct Operator {
     pub identities: Vec<Identity>,
     /// When the person is away, and who acts meanwhile.
     pub away: Vec<Absence>,
+    /// The secret of the person's one-time codes.
+    pub code_key: Option<CodeKey>,
 }
 
 /// Who somebody is on a platform.
@@ -163,6 +167,7 @@ fn decode_one(reader: &Reader<'_>) -> Option<OperatorDraft> {
             .collect()
     });
     let away = map.optional("away").and_then(|away| decode_away(&away));
+    let code_key = map.optional("totp").and_then(|totp| decode_code_key(&totp));
     map.finish();
     let id = id?;
     let name = name.unwrap_or_else(|| Some(id.clone()))?;
@@ -174,6 +179,7 @@ fn decode_one(reader: &Reader<'_>) -> Option<OperatorDraft> {
         roles: roles.unwrap_or_default(),
         identities: Vec::new(),
         away: away.unwrap_or_default(),
+        code_key,
     };
     (reader.context().count() == before).then_some(OperatorDraft {
         operator,

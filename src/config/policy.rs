@@ -10,6 +10,7 @@ use crate::gate::edit::EditScope;
 use crate::gate::grant::{GrantArguments, GrantScope, GrantTerms};
 use crate::gate::policy::{Approvers, ConfirmSource, Effect, PartialView, PolicySource, RuleSource};
 
+use super::authority::{decode_break_glass, decode_step_up};
 use super::{
     context::{Complaint, Context},
     node::{MapReader, Reader, describe},
@@ -27,7 +28,8 @@ const REASONS: [(&str, RequireReason); 3] = [
     ("approve", RequireReason::Approve),
     ("both", RequireReason::Both),
 ];
-const LONGEST: Duration = Duration::from_hours(366 * 24);
+/// The longest span of a policy.
+pub(super) const LONGEST: Duration = Duration::from_hours(366 * 24);
 const LONGEST_WINDOW: Duration = Duration::from_hours(1);
 
 /// The section as it was read. What could not be read is `None`, so that rules keep their places.
@@ -129,11 +131,14 @@ fn decode_confirm(map: &mut MapReader<'_>, cx: &Context<'_>) -> Option<ConfirmSo
         collapse: map
             .optional("collapse")
             .and_then(|collapse| decode_collapse(&collapse)),
+        after: super::after::decode(map),
+        step_up: map.optional("step_up").and_then(|asked| decode_step_up(&asked)),
+        break_glass: None,
     };
     (cx.count() == before).then_some(source)
 }
 
-fn decode_approvers(reader: &Reader<'_>) -> Option<Approvers> {
+pub(super) fn decode_approvers(reader: &Reader<'_>) -> Option<Approvers> {
     let mut map = reader.map()?;
     let (roles, operators) = (map.optional("roles"), map.optional("operators"));
     let on_call = map.optional("on_call");
@@ -180,10 +185,14 @@ fn decode_rule(reader: &Reader<'_>) -> Option<RuleSource> {
     let edits = map
         .optional("accepts_edits")
         .and_then(|edits| decode_edits(&edits));
+    let break_glass = map
+        .optional("break_glass")
+        .and_then(|glass| decode_break_glass(&glass));
     let confirm = decode_confirm(&mut map, cx).map(|confirm| ConfirmSource {
         stages,
         grants,
         edits,
+        break_glass,
         ..confirm
     });
     map.finish();

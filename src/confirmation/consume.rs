@@ -1,6 +1,7 @@
 //! Consuming: the only way from an approval to an execution. Once, for exactly the approved call, in time, by who asked.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use gatepost_channel::UtcMillis;
 
@@ -11,7 +12,11 @@ use crate::ids::{ConfirmationId, GrantId, PermitId, TokenName};
 use crate::storage::{Touches, Transaction, Workspace};
 
 use super::roll::Roll;
-use super::{Basis, Permit, State, Status, edit, grant, stage};
+use super::settle::refresh_cards_within;
+use super::{Basis, Permit, State, Status, break_glass, edit, grant, stage};
+
+/// How long cards may take to show that a call runs.
+const SHOW_THAT_IT_RUNS: Duration = Duration::from_secs(2);
 
 /// Asks for the permit of an approved call.
 #[derive(Debug, Clone)]
@@ -136,7 +141,10 @@ pub fn consume(workspace: &mut Workspace, request: &Consume) -> Result<Granted, 
                 };
             }
             row.ledger.resumed_at = Some(now);
+            row.edition += 1;
         });
+        // Most calls end soon, and then one edit shows both.
+        refresh_cards_within(workspace, &request.id, SHOW_THAT_IT_RUNS);
     }
     judged
 }
@@ -172,6 +180,7 @@ fn judge(workspace: &Workspace, request: &Consume) -> Result<Granted, NotGranted
             let votes = edit::standing(workspace.votes(&request.id), &row.progress);
             stage::all_approve(&votes, row, roll)
         }
+        Some(Basis::BreakGlass(broken)) => break_glass::still_stands(row, broken, roll),
         Some(Basis::Grant(id)) => grant::still_stands(workspace, id, row, request.offered.as_ref(), roll),
     };
     if !backed(&request.roll) {

@@ -67,7 +67,7 @@ fn an_answer_without_the_reason_that_the_rule_asks_for_changes_nothing() {
             let mut decide = world.press(&id, 0, Ballot::Person(OperatorId::from("dana")), decision);
             decide.reason = reason.map(|reason| Opening::new(reason, &world.ids));
             decide.surface = surface;
-            if surface != Surface::Card {
+            if !matches!(surface, Surface::Card | Surface::FullView) {
                 decide.target = Target::Request {
                     id: id.clone(),
                     org: Org::from(ORG),

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use crate::audit::{Actor, Commitment, Draft, Opening, Private};
 use crate::clock::rfc3339;
+use crate::delivery::escalate;
 use crate::ids::{ConfirmationId, Ids, Org};
 use crate::storage::{CallKey, Touches, Transaction, TwinKey, Workspace};
 
@@ -201,6 +202,9 @@ impl Transaction for Create {
             settle(workspace, &self.id, approved, actor);
         } else {
             refresh_cards(workspace, &self.id);
+            if !self.terms.after.escalate.is_empty() {
+                escalate::queue_next(workspace, &self.id);
+            }
         }
         workspace
             .dossier(&self.id)

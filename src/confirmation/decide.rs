@@ -4,26 +4,27 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use gatepost_channel::{Decision, MessageRef, SetCode, UtcMillis};
+use gatepost_channel::{Decision, SetCode, UtcMillis};
 
 use crate::audit::{Actor, Draft, Opening};
 use crate::delivery::OutboxItem;
 use crate::ids::{ChannelName, ConfirmationId, DeliveryId, OperatorId, Org};
-use crate::storage::{ReplayKey, ReplayRow, TokenHash, Touches, Transaction, Workspace};
+use crate::storage::{ReplayKey, ReplayRow, Touches, Transaction, Workspace};
 
-use super::count::count;
+use super::break_glass::{self, Glass};
+use super::cast::Allowed;
 use super::edit::{self, EditRefusal, Revised};
 use super::grant::{self, Wish};
 pub use super::insight::Insight;
 pub use super::refusal::Refusal;
 use super::roll::Roll;
-use super::settle::refresh_cards;
 pub use super::spoken::Spoken;
-use super::{
-    Confirmation, Delivery, DeliveryState, Dossier, Standing, Status, Vote, VoteContent, expire, set, stage,
-};
+use super::step_up::{self, Waiting};
+use super::{Confirmation, Delivery, Dossier, Status, Vote, proof, set, stage};
 use crate::gate::decision::says_something;
 use crate::gate::grant::GrantScope;
+
+pub use super::clicked::Clicked;
 
 /// How long an accepted callback is remembered at least, beyond the life of its request: the freshness window of the
 /// platforms with room to spare.
@@ -46,17 +47,25 @@ pub enum Surface {
     Terminal,
     /// Words to the bot in a chat.
     Command,
+    /// A dialogue or messages that showed this very person everything: it can be approved there although the card was cut.
+    FullView,
 }
 
 impl Surface {
     /// All of them: a test walks through every one.
-    pub const ALL: [Self; 5] = [
+    pub const ALL: [Self; 6] = [
         Self::Card,
         Self::Api,
         Self::Console,
         Self::Terminal,
         Self::Command,
+        Self::FullView,
     ];
+
+    /// Whether it is on a chat platform, where no code is given: whoever holds the account there would hold both.
+    pub const fn is_chat(self) -> bool {
+        matches!(self, Self::Card | Self::Command | Self::FullView)
+    }
 
     /// The word of the store.
     pub const fn as_str(self) -> &'static str {
@@ -66,6 +75,7 @@ impl Surface {
             Self::Console => "console",
             Self::Terminal => "terminal",
             Self::Command => "command",
+            Self::FullView => "full_view",
         }
     }
 }
@@ -95,23 +105,6 @@ impl Target {
             Self::Command(spoken) => (&spoken.org, Some(&spoken.channel), Some(&spoken.replay)),
         }
     }
-}
-
-/// The card that was clicked, all of it from the verified callback.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Clicked {
-    /// The channel found from the verified app, tenant and chat.
-    pub channel: ChannelName,
-    /// That channel's organisation.
-    pub org: Org,
-    /// The message that was clicked.
-    pub at: MessageRef,
-    /// SHA-256 of the button's token; `None` when the button was not ours.
-    pub token: Option<TokenHash>,
-    /// The revision on the button.
-    pub revision: u32,
-    /// Names the press.
-    pub replay: ReplayKey,
 }
 
 /// Who answered.
@@ -146,10 +139,21 @@ pub struct Decide {
     pub seen: Option<u32>,
     /// Through what.
     pub surface: Surface,
+    /// What backs the answer beside the person's word.
+    pub backing: Backing,
     /// Who may decide, as the configuration and the platforms have it now.
     pub roll: Arc<Roll>,
     /// What else was found out about people.
     pub insight: Insight,
+}
+
+/// What backs an answer beside the person's word. The default is nothing.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+pub struct Backing {
+    /// The one-time code that was given with it, as it was typed.
+    pub code: Option<String>,
+    /// That it goes past everybody else.
+    pub glass: Option<Glass>,
 }
 
 /// What an answer did.
@@ -157,6 +161,8 @@ pub struct Decide {
 pub enum Ruling {
     /// The vote counts; more are needed.
     Counted,
+    /// The approval counts nothing yet: it waits for what completes it.
+    Armed(Waiting),
     /// The vote counts and settled the request.
     Settled,
     /// The same callback came before: this was its answer.
@@ -178,17 +184,6 @@ pub struct Decided {
     pub card: Option<DeliveryId>,
 }
 
-/// What a person may do with their answer.
-struct Allowed<'a> {
-    person: OperatorId,
-    /// In whose place they answer.
-    acting_for: Option<OperatorId>,
-    /// The grant that they ask for.
-    wished: Option<GrantScope>,
-    /// The arguments in place of those that stand.
-    edit: Option<&'a Revised>,
-}
-
 impl Transaction for Decide {
     type Answer = Decided;
     const NAME: &'static str = "decide";
@@ -198,6 +193,11 @@ impl Transaction for Decide {
             Target::Request { id, org } => {
                 touches.orgs.insert(org.clone());
                 touches.confirmations.insert(id.clone());
+                if let Some(glass) = &self.backing.glass {
+                    touches
+                        .tallies
+                        .insert(break_glass::uses(org, glass.rule.as_deref()));
+                }
             }
             Target::Card(clicked) => {
                 touches.orgs.insert(clicked.org.clone());
@@ -210,6 +210,9 @@ impl Transaction for Decide {
                 touches.replays.insert(spoken.replay.clone());
             }
         }
+        if let (Some(_), Ballot::Person(person)) = (&self.backing.code, &self.ballot) {
+            proof::touches(person, touches);
+        }
     }
 
     fn apply(&self, workspace: &mut Workspace) -> Decided {
@@ -217,7 +220,7 @@ impl Transaction for Decide {
             && let Some(row) = workspace.replay(replay)
         {
             let (answer, request) = (row.answer.clone(), row.confirmation.clone());
-            self.audit_refusal(workspace, request.as_ref(), "replayed", None);
+            self.audit_refusal(workspace, request.as_ref(), "replayed");
             let fellows = request
                 .as_ref()
                 .map_or_else(Vec::new, |id| set::fellows(workspace, id));
@@ -231,11 +234,14 @@ impl Transaction for Decide {
         }
         let (found, ruling) = match self.find(workspace) {
             Ok((id, card)) => {
-                let ruling = self.vote(workspace, &id, card.as_ref(), None);
+                let ruling = match &self.backing.glass {
+                    Some(glass) => self.break_glass(workspace, &id, glass),
+                    None => self.vote(workspace, &id, card.as_ref()),
+                };
                 (Some((id, card)), ruling)
             }
             Err((known, refusal)) => {
-                self.audit_refusal(workspace, known.as_ref(), refusal.as_str(), None);
+                self.audit_refusal(workspace, known.as_ref(), refusal.as_str());
                 (None, Ruling::Refused(refusal))
             }
         };
@@ -257,6 +263,19 @@ impl Transaction for Decide {
 }
 
 impl Decide {
+    /// The set that was answered at once, if it was.
+    pub(super) fn set(&self) -> Option<SetCode> {
+        match &self.target {
+            Target::Card(clicked) => clicked.set,
+            Target::Request { .. } | Target::Command(_) => None,
+        }
+    }
+
+    /// The channel through which the person answered.
+    pub(super) fn channel(&self) -> Option<ChannelName> {
+        self.target.of().1.cloned()
+    }
+
     /// The request that was answered, and the card if it was one. Channel, organisation, message and request must match.
     pub(super) fn find(
         &self,
@@ -273,123 +292,43 @@ impl Decide {
             }
             Target::Card(clicked) => clicked,
         };
-        let Some((id, card)) = clicked.token.as_ref().and_then(|hash| workspace.by_token(hash)) else {
-            return Err((None, Refusal::UnknownCard));
-        };
-        let (id, card) = (id.clone(), card.clone());
-        let Some((row, delivery)) = workspace.confirmation(&id).zip(workspace.delivery(&card)) else {
-            return Err((None, Refusal::UnknownCard));
-        };
-        if row.org != clicked.org || delivery.channel != clicked.channel {
-            // Another organisation's chain does not name this one's request.
-            let known = (row.org == clicked.org).then_some(id);
-            return Err((known, Refusal::OtherChannel));
-        }
-        if !delivery.standing.iter().any(|message| message.at == clicked.at) {
-            // Only while a post has an unknown outcome may a card stand that we have not heard of; it is recorded.
-            // Nor may it be the message of another card that was once shared with this one.
-            let doubtful = delivery.state == DeliveryState::Sending || delivery.unheard;
-            if !doubtful || set::is_of_another(workspace, &id, &card, &clicked.at) {
-                return Err((Some(id), Refusal::OtherMessage));
-            }
-            // All cards that were in that post are heard of.
-            for (_, card) in set::sharing(workspace, &id, &card) {
-                let standing = Standing {
-                    at: clicked.at.clone(),
-                    edition: 0,
-                    minimal: false,
-                };
-                workspace.change_delivery(&card, |delivery| {
-                    if delivery.unheard || delivery.state == DeliveryState::Sending {
-                        delivery.standing.push(standing);
-                        delivery.state = DeliveryState::Posted;
-                        delivery.unheard = false;
-                    }
-                });
-            }
-            refresh_cards(workspace, &id);
-            // The press told what the sender still waits for, or died waiting for.
-            let row = set::outbox_row(workspace, &card);
-            if let Some(item) = workspace.outbox(&row).cloned() {
-                let not_before = workspace.now();
-                workspace.put_outbox(OutboxItem {
-                    lease: None,
-                    not_before,
-                    ..item
-                });
-            }
-        }
+        let (id, card) = clicked.find(workspace)?;
         Ok((id, Some(card)))
     }
 
-    /// Judges the answer to one request, and casts the vote if it may. `all` is the set that was answered at once, if it was.
-    pub(super) fn vote(
-        &self,
-        workspace: &mut Workspace,
-        id: &ConfirmationId,
-        card: Option<&DeliveryId>,
-        all: Option<SetCode>,
-    ) -> Ruling {
-        let Allowed {
-            person,
-            acting_for,
-            wished,
-            edit,
-        } = match self.may_vote(workspace, id, card) {
-            Ok(allowed) => allowed,
-            Err(refusal) => {
-                if refusal == Refusal::Expired {
-                    expire::expire(workspace, id);
-                }
-                self.audit_refusal(workspace, Some(id), refusal.as_str(), all);
-                return Ruling::Refused(refusal);
-            }
-        };
-        let now = workspace.now();
-        // A vote stands in the stage in which it was cast; an edit has all of them asked again.
-        let cast_in = workspace.confirmation(id).map_or(0, |row| row.progress.stage);
-        if let Some(revised) = edit {
-            edit::adopt(workspace, id, &person, revised);
+    /// Which edit the person saw, where that must be the one that stands. A card says by its revision what the person saw;
+    /// arguments of one's own need not be about what stands.
+    fn saw(&self) -> Option<u32> {
+        match self.target {
+            Target::Card(_) => None,
+            _ if self.decision == Decision::Reject => None,
+            _ => self.seen.or(self.edit.is_none().then_some(0)),
         }
-        let Some(row) = workspace.confirmation(id) else {
-            return Ruling::Refused(Refusal::NotFound);
-        };
-        let (org, job, edit) = (row.org.clone(), row.asked.job.clone(), row.call().edit);
-        let cast_in = stage::at(&row.terms, cast_in);
-        let channel = self.target.of().1.cloned();
-        let mut draft = Draft::new(&org, "vote.cast", Actor::Operator(person.0.clone()))
-            .about(id)
-            .with("decision", self.decision.as_str())
-            .with("surface", self.surface.as_str())
-            .with_private("reason", self.reason.clone())
-            .with_some("grant", wished.map(|scope| scope.to_string()))
-            .with_some("stage", cast_in.name)
-            .with_some("acting_for", acting_for.as_ref().map(OperatorId::as_str))
-            .with_some("edit", (edit > 0).then_some(edit))
-            .with_some("set", all.map(|all| all.to_string()));
-        draft.job.clone_from(&job);
-        draft.channel = channel.as_ref().map(|channel| channel.0.clone());
-        let vote = Vote {
-            person: person.clone(),
-            decision: self.decision,
-            channel,
-            surface: self.surface.as_str().to_owned(),
-            reason: self.reason.as_ref().map(|reason| reason.value.clone()),
-            at: now,
-            content: VoteContent {
-                stage: cast_in.at,
-                grant: wished,
-                acting_for,
-                edit,
-                account: self.insight.account.clone(),
-            },
-        };
-        workspace.audit(draft);
-        workspace.insert_vote(id, vote);
-        count(workspace, id, self, person)
     }
 
-    fn may_vote(
+    /// Whether the answer says what the rule asks for, and the grant that it asks for.
+    fn content(&self, row: &Confirmation) -> Result<Option<GrantScope>, Refusal> {
+        let said = |reason: &Opening| says_something(&reason.value);
+        // Where an approval takes more than one act, the reason may have come with another of them.
+        let in_one_act = self.decision == Decision::Reject || row.terms.decision.step_up.is_none();
+        if in_one_act
+            && row.terms.decision.require_reason.of(self.decision)
+            && !self.reason.as_ref().is_some_and(said)
+        {
+            return Err(Refusal::ReasonRequired);
+        }
+        match &self.grant {
+            None => Ok(None),
+            Some(wish) if self.decision == Decision::Approve && self.edit.is_none() => {
+                grant::offered(row, wish)
+                    .map(Some)
+                    .ok_or(Refusal::GrantNotOffered)
+            }
+            Some(_) => Err(Refusal::GrantNotOffered),
+        }
+    }
+
+    pub(super) fn may_vote(
         &self,
         workspace: &Workspace,
         id: &ConfirmationId,
@@ -405,7 +344,8 @@ impl Decide {
         let now = workspace.now();
         let hopeful = self.roll.hopeful();
         let perhaps = |may: &dyn Fn(&Roll) -> bool| hopeful.as_ref().is_some_and(may);
-        let may_decide = |roll: &Roll| roll.may_decide(person, &row.org, &row.terms, now);
+        let terms = row.in_force();
+        let may_decide = |roll: &Roll| roll.may_decide(person, &row.org, &terms, now);
         if !may_decide(&self.roll) {
             return Err(if perhaps(&may_decide) {
                 Refusal::LookUpFailed
@@ -429,11 +369,21 @@ impl Decide {
         let edit = edit::of_answer(self, row);
         let call = row.call();
         let answered =
-            |vote: &Vote| self.roll.is_same(&vote.person, person) && vote.content.edit == call.edit;
-        if edit.is_none() && workspace.votes(id).iter().any(answered) {
+            |vote: &&Vote| self.roll.is_same(&vote.person, person) && vote.content.edit == call.edit;
+        let before = workspace
+            .votes(id)
+            .iter()
+            .find(answered)
+            .filter(|_| edit.is_none());
+        // Who has approved may still confirm what somebody else approves.
+        let confirms = |vote: &Vote| {
+            [vote.decision, self.decision] == [Decision::Approve; 2]
+                && step_up::somebody_waits(row, person, &self.roll, now)
+        };
+        if before.is_some_and(|vote| !confirms(vote)) {
             return Err(Refusal::AlreadyVoted);
         }
-        let stage = stage::current(&row.terms, &row.progress);
+        let stage = stage::current(&terms, &row.progress);
         // Nobody has answered to an edit before it is made.
         let votes = match edit {
             None => edit::standing(workspace.votes(id), &row.progress),
@@ -443,8 +393,11 @@ impl Decide {
         if !seats(&self.roll) && perhaps(&seats) {
             return Err(Refusal::LookUpFailed);
         }
-        let acting_for = self.seat(row, &votes, &stage, (person, now))?;
+        let other = |vote: &&Vote| !self.roll.is_same(&vote.person, person);
+        let others: Vec<&Vote> = votes.iter().filter(other).collect();
+        let acting_for = self.seat(row, &others, &stage, (person, now))?;
         if self.decision == Decision::Approve
+            && self.surface != Surface::FullView
             && card
                 .and_then(|card| workspace.delivery(card))
                 .is_some_and(|card| !card.approvable || self.on_minimal(card))
@@ -468,26 +421,10 @@ impl Decide {
         if lacks(&self.roll) && perhaps(&|roll| !lacks(roll)) {
             return Err(Refusal::LookUpFailed);
         }
-        // A card says by its revision what the person saw. Arguments of one's own need not be about what stands.
-        let saw = match self.target {
-            Target::Card(_) => None,
-            _ if self.decision == Decision::Reject => None,
-            _ => self.seen.or(self.edit.is_none().then_some(0)),
-        };
-        if saw.is_some_and(|saw| saw != call.edit) {
+        if self.saw().is_some_and(|saw| saw != call.edit) {
             return Err(Refusal::EditUnseen);
         }
-        let said = |reason: &Opening| says_something(&reason.value);
-        if row.terms.decision.require_reason.of(self.decision) && !self.reason.as_ref().is_some_and(said) {
-            return Err(Refusal::ReasonRequired);
-        }
-        let wished = match &self.grant {
-            None => None,
-            Some(wish) if self.decision == Decision::Approve && self.edit.is_none() => {
-                Some(grant::offered(row, wish).ok_or(Refusal::GrantNotOffered)?)
-            }
-            Some(_) => return Err(Refusal::GrantNotOffered),
-        };
+        let wished = self.content(row)?;
         if let Some(Err(why)) = edit {
             return Err(Refusal::Edit(why));
         }
@@ -496,6 +433,7 @@ impl Decide {
             acting_for,
             wished,
             edit: edit.and_then(Result::ok),
+            voted: before.is_some(),
         })
     }
 
@@ -504,7 +442,7 @@ impl Decide {
     fn seat(
         &self,
         row: &Confirmation,
-        votes: &[Vote],
+        others: &[&Vote],
         stage: &stage::Current<'_>,
         (person, now): (&OperatorId, UtcMillis),
     ) -> Result<Option<OperatorId>, Refusal> {
@@ -524,14 +462,14 @@ impl Decide {
         let free = |seat: &Option<OperatorId>| {
             let seat = seat.as_ref().unwrap_or(person);
             let takes =
-                |vote: &Vote| vote.decision == Decision::Approve && self.roll.is_same(vote.seat(), seat);
-            !votes.iter().any(takes)
+                |vote: &&Vote| vote.decision == Decision::Approve && self.roll.is_same(vote.seat(), seat);
+            !others.iter().any(takes)
         };
         clear.into_iter().find(free).ok_or(Refusal::AlreadyRepresented)
     }
 
     /// Who stands behind the call, and may not approve it; the person is none of them.
-    fn behind(&self, row: &Confirmation, person: &OperatorId) -> Result<Vec<OperatorId>, Refusal> {
+    pub(super) fn behind(&self, row: &Confirmation, person: &OperatorId) -> Result<Vec<OperatorId>, Refusal> {
         if row.terms.self_approval {
             return Ok(Vec::new());
         }
@@ -557,13 +495,7 @@ impl Decide {
         standing.any(|message| message.at == clicked.at && message.minimal)
     }
 
-    pub(super) fn audit_refusal(
-        &self,
-        workspace: &mut Workspace,
-        id: Option<&ConfirmationId>,
-        reason: &str,
-        all: Option<SetCode>,
-    ) {
+    pub(super) fn audit_refusal(&self, workspace: &mut Workspace, id: Option<&ConfirmationId>, reason: &str) {
         let actor = match &self.ballot {
             Ballot::Person(person) => Actor::Operator(person.0.clone()),
             Ballot::Stranger(user) | Ballot::Foreigner(user) | Ballot::Kept(user, _) => {
@@ -576,7 +508,7 @@ impl Decide {
             .with("reason", reason)
             .with("decision", self.decision.as_str())
             .with("surface", self.surface.as_str())
-            .with_some("set", all.map(|all| all.to_string()));
+            .with_some("set", self.set().map(|set| set.to_string()));
         draft.confirmation = id.cloned();
         draft.channel = channel.map(|channel| channel.0.clone());
         workspace.audit(draft);
@@ -594,6 +526,8 @@ impl Decide {
         let lives = dossier.map_or(now, |dossier| dossier.confirmation.expires_at.max(now));
         let answer = match ruling {
             Ruling::Counted => "counted",
+            Ruling::Armed(Waiting::Code) => "armed_code",
+            Ruling::Armed(Waiting::SecondPerson) => "armed_second_person",
             Ruling::Settled => "settled",
             Ruling::Replayed(_) => return,
             Ruling::Refused(refusal) => refusal.as_str(),

@@ -5,6 +5,7 @@ use gatepost_channel::SetCode;
 use serde::{Deserialize, Serialize};
 
 use super::decide::{Clicked, Decide, REPLAY_GRACE, Refusal, Ruling, Target, let_the_answer_show};
+use super::step_up::Waiting;
 use super::{Dossier, set};
 use crate::delivery::button::ServerKey;
 use crate::ids::{ConfirmationId, DeliveryId};
@@ -13,12 +14,11 @@ use crate::storage::{ReplayRow, Touches, Transaction, Workspace};
 /// One answer to all open requests of a card.
 #[derive(Debug, Clone)]
 pub struct DecideAll {
-    /// The press; its target is the card of the set's first request, and it asks for no grant.
-    pub press: Decide,
+    pub(super) press: Decide,
     /// The set that was on the screen.
-    pub set: SetCode,
+    set: SetCode,
     /// Under which the set's code was made.
-    pub key: ServerKey,
+    key: ServerKey,
 }
 
 /// What the answer did.
@@ -39,8 +39,30 @@ pub struct Tally {
     pub settled: usize,
     /// The vote counts for so many, which need more.
     pub counted: usize,
+    /// The press alone approves so many not: each waits for what completes it.
+    #[serde(default)]
+    pub armed: usize,
+    /// Some of those wait for a one-time code of the person, and not for somebody else.
+    #[serde(default)]
+    pub waits_for_code: bool,
     /// These refused it, each with the word of its reason.
     pub refused: Vec<(ConfirmationId, String)>,
+}
+
+impl Tally {
+    /// For how many requests the answer did something.
+    pub const fn done(&self) -> usize {
+        self.settled + self.counted + self.armed
+    }
+
+    /// What the approvals wait for that the press alone did not complete.
+    pub const fn waits_for(&self) -> Option<Waiting> {
+        match (self.armed, self.waits_for_code) {
+            (0, _) => None,
+            (_, true) => Some(Waiting::Code),
+            (_, false) => Some(Waiting::SecondPerson),
+        }
+    }
 }
 
 /// The ruling, and the set as it stands after it.
@@ -76,8 +98,7 @@ impl Transaction for DecideAll {
         };
         if let Some(row) = workspace.replay(&clicked.replay) {
             let (answer, request) = (row.answer.clone(), row.confirmation.clone());
-            self.press
-                .audit_refusal(workspace, request.as_ref(), "replayed", Some(self.set));
+            self.press.audit_refusal(workspace, request.as_ref(), "replayed");
             return DecidedAll {
                 dossiers: request.map_or_else(Vec::new, |id| set::fellows(workspace, &id)),
                 ..nothing(AllRuling::Replayed(answer))
@@ -105,15 +126,18 @@ impl Transaction for DecideAll {
                     revision: row.revision,
                     ..clicked.clone()
                 }),
-                grant: None,
                 ..self.press.clone()
             };
-            match one.vote(workspace, id, Some(card), Some(self.set)) {
+            match one.vote(workspace, id, Some(card)) {
                 Ruling::Settled => {
                     tally.settled += 1;
                     settled.push(id.clone());
                 }
                 Ruling::Counted => tally.counted += 1,
+                Ruling::Armed(waiting) => {
+                    tally.armed += 1;
+                    tally.waits_for_code |= waiting == Waiting::Code;
+                }
                 Ruling::Refused(refusal) => tally.refused.push((id.clone(), refusal.as_str().to_owned())),
                 Ruling::Replayed(word) => tally.refused.push((id.clone(), word)),
             }
@@ -121,7 +145,7 @@ impl Transaction for DecideAll {
         let_the_answer_show(workspace, &card);
         // What a second try may answer otherwise is no answer.
         let unsure = |(_, word): &(ConfirmationId, String)| word == Refusal::LookUpFailed.as_str();
-        if tally.settled + tally.counted > 0 || !tally.refused.iter().any(unsure) {
+        if tally.done() > 0 || !tally.refused.iter().any(unsure) {
             let answer = serde_json::to_string(&tally).unwrap_or_default();
             self.remember(workspace, Some(&first), &answer);
         }
@@ -135,6 +159,15 @@ impl Transaction for DecideAll {
 }
 
 impl DecideAll {
+    /// Of a press on the card of the set's first request; `set` was on the screen, and `key` makes codes of sets.
+    pub fn new(mut press: Decide, set: SetCode, key: ServerKey) -> Self {
+        if let Target::Card(clicked) = &mut press.target {
+            clicked.set = Some(set);
+        }
+        press.grant = None;
+        Self { press, set, key }
+    }
+
     /// Nothing was judged. The set is told all the same where the card is its own: the new card is the answer.
     fn refuse(
         &self,
@@ -144,7 +177,7 @@ impl DecideAll {
         refusal: Refusal,
     ) -> DecidedAll {
         self.press
-            .audit_refusal(workspace, known.as_ref(), refusal.as_str(), Some(self.set));
+            .audit_refusal(workspace, known.as_ref(), refusal.as_str());
         self.remember(workspace, known.as_ref(), refusal.as_str());
         let known = known.filter(|_| card.is_some());
         DecidedAll {

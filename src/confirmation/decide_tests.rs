@@ -102,7 +102,7 @@ fn every_surface_ends_in_the_same_refusals() {
                 world.memory.now.0 += TIMEOUT;
             }
             let mut decide = world.press(&id, 0, Ballot::Person(OperatorId::from(person)), Approve);
-            if surface != Surface::Card {
+            if !matches!(surface, Surface::Card | Surface::FullView) {
                 decide.target = Target::Request {
                     id: id.clone(),
                     org: Org::from(ORG),

@@ -8,7 +8,7 @@ use proptest::prelude::*;
 
 use super::consume::{Consume, Granted, NotGranted};
 use super::create::{Create, Created};
-use super::decide::{Ballot, Decide, Insight, Refusal, Ruling, Surface, Target};
+use super::decide::{Backing, Ballot, Decide, Insight, Refusal, Ruling, Surface, Target};
 use super::edit::{EditRefusal, MAX_EDITS, Revised, in_words};
 use super::fixture::{ORG, World, terms};
 use super::{Status, edit};
@@ -70,6 +70,7 @@ fn answer(world: &World, id: &ConfirmationId, person: &str, decision: Decision) 
         seen: None,
         surface: Surface::Api,
         roll: Arc::clone(&world.roll),
+        backing: Backing::default(),
         insight: Insight::default(),
     }
 }

@@ -45,6 +45,7 @@ pub fn expire(workspace: &mut Workspace, id: &ConfirmationId) -> bool {
     }
     let reached_somebody = workspace
         .deliveries(id)
+        .filter(|card| card.asks())
         .any(|card| !card.standing.is_empty() || card.unheard || card.state == DeliveryState::Sending);
     let state = if reached_somebody {
         State::Expired { at }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use gatepost_channel::{AppKey, Decision, MessageRef};
 
 use super::create::{Create, Created, shown_args};
-use super::decide::{Ballot, Clicked, Decide, Decided, Insight, Surface, Target};
+use super::decide::{Backing, Ballot, Clicked, Decide, Decided, Insight, Surface, Target};
 use super::roll::{Roll, Voter};
 use super::set::{Alike, Fits, Joining, collapses};
 use super::{Asked, Delivery, DeliveryState, Dossier, Standing};
@@ -52,6 +52,7 @@ pub fn terms(quorum: u32) -> Terms {
         risk: None,
         redact: vec![],
         decision: DecisionTerms::default(),
+        after: crate::gate::AfterTerms::default(),
     }
 }
 
@@ -108,6 +109,8 @@ impl World {
                 nonce,
                 approvable: true,
                 unheard: false,
+                told: false,
+                lost: 0,
                 standing: vec![],
                 error: None,
             }
@@ -188,6 +191,7 @@ impl World {
                 at,
                 edition: 1,
                 minimal: false,
+                reader: None,
             });
         }
         id
@@ -229,6 +233,9 @@ impl World {
                     },
                     key: self.presses.to_string(),
                 },
+                asks_back: false,
+                alone: false,
+                set: None,
             }),
             ballot,
             decision,
@@ -237,6 +244,7 @@ impl World {
             edit: None,
             seen: None,
             surface: Surface::Card,
+            backing: Backing::default(),
             roll: Arc::clone(&self.roll),
             insight: Insight::default(),
         }

@@ -1,13 +1,18 @@
 //! The confirmation request: the durable row of a call that needs a person, its votes, its cards and its permit.
 //!
 //! This room is pure: it knows no SQL, no HTTP, no platform and no clock. Each moment of a request's life is a file that holds
-//! one [`Transaction`](crate::storage::Transaction): [`create`], [`decide`], [`expire`], [`cancel`], [`consume`],
+//! one [`Transaction`](crate::storage::Transaction): [`create`], [`look`], [`decide`], [`expire`], [`cancel`], [`consume`],
 //! [`outcome`]. All of them change the status through one function, [`settle`](settle::settle).
+
+use std::borrow::Cow;
 
 use gatepost_channel::{Decision, MessageRef, UtcMillis};
 use serde::{Deserialize, Serialize};
 
 use self::edit::Edit;
+use break_glass::Broken;
+use step_up::{Arm, Second};
+
 use self::roll::Roll;
 use crate::gate::grant::GrantScope;
 use crate::gate::{Digest, Terms, ToolName};
@@ -15,7 +20,12 @@ use crate::ids::{
     ChannelName, ConfirmationId, DeliveryId, GrantId, JobId, OperatorId, Org, PermitId, TokenName,
 };
 
+pub mod break_glass;
+#[cfg(test)]
+mod break_glass_tests;
 pub mod cancel;
+mod cast;
+pub mod clicked;
 pub mod consume;
 #[cfg(test)]
 mod content_tests;
@@ -37,7 +47,11 @@ mod grant_tests;
 #[cfg(test)]
 mod identity_tests;
 pub mod insight;
+pub mod look;
+#[cfg(test)]
+mod look_tests;
 pub mod outcome;
+mod proof;
 pub mod refusal;
 pub mod roll;
 pub mod set;
@@ -48,6 +62,9 @@ pub mod spoken;
 pub mod stage;
 #[cfg(test)]
 mod stead_tests;
+pub mod step_up;
+#[cfg(test)]
+mod step_up_tests;
 pub mod sweeper;
 
 /// The call as it was asked, and who asked. Never changes.
@@ -287,6 +304,19 @@ impl Confirmation {
             &self.asked.persons
         }
     }
+
+    /// The terms as they hold now: a step of the escalation that was taken lets more people decide.
+    pub fn in_force(&self) -> Cow<'_, Terms> {
+        self.terms.after_steps(self.progress.escalated)
+    }
+
+    /// Until when an approval may be used.
+    pub fn permit_until(&self) -> Option<UtcMillis> {
+        match &self.state {
+            State::Approved { at, .. } => Some(UtcMillis(at.0.saturating_add(self.terms.permit_ttl_ms))),
+            _ => None,
+        }
+    }
 }
 
 /// How far the decision of a request got, beyond its votes. Stored as one JSON text: what is not there is not yet.
@@ -305,6 +335,15 @@ pub struct Progress {
     /// The arguments as a person changed them: what is voted on, and once approved runs, in place of what was proposed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub edit: Option<Edit>,
+    /// How many steps of the escalation were taken.
+    #[serde(skip_serializing_if = "is_zero")]
+    pub escalated: u32,
+    /// Whether the permit's time passed before anybody used it, and the cards were told.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub lapsed: bool,
+    /// Approvals that count nothing yet.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    pub armed: Vec<Arm>,
 }
 
 /// What decides a request instead of votes on it.
@@ -313,6 +352,8 @@ pub struct Progress {
 pub enum Basis {
     /// A grant that was given before.
     Grant(GrantId),
+    /// One person, past everybody else.
+    BreakGlass(Box<Broken>),
 }
 
 impl Basis {
@@ -320,6 +361,15 @@ impl Basis {
     pub const fn grant(&self) -> Option<&GrantId> {
         match self {
             Self::Grant(id) => Some(id),
+            Self::BreakGlass(_) => None,
+        }
+    }
+
+    /// Who broke the glass, if somebody did.
+    pub fn broken(&self) -> Option<&Broken> {
+        match self {
+            Self::Grant(_) => None,
+            Self::BreakGlass(broken) => Some(broken),
         }
     }
 }
@@ -345,6 +395,12 @@ pub struct VoteContent {
     /// The edit of the arguments on which it was cast; 0 is what was proposed.
     #[serde(skip_serializing_if = "is_zero")]
     pub edit: u32,
+    /// Whether the person gave a one-time code for it.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    pub code: bool,
+    /// Who confirmed it, where it took a second person.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub second: Option<Second>,
     /// The account through which it came, which is asked about again when the permit is consumed.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub account: Option<Account>,
@@ -455,6 +511,18 @@ pub struct Standing {
     /// The platform refused the content there: it shows ids and our own words only, so that nothing is approved on it.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub minimal: bool,
+    /// Whose it is, where it is no card of the group but the last of the messages that showed one person everything.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reader: Option<Reader>,
+}
+
+/// A person who was shown everything.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Reader {
+    /// The platform's id of the person.
+    pub user: String,
+    /// The revision that they saw.
+    pub revision: u32,
 }
 
 /// One card on one channel for one request.
@@ -480,6 +548,27 @@ pub struct Delivery {
     pub standing: Vec<Standing>,
     /// Why it failed; the platform's code.
     pub error: Option<String>,
+    /// Whether it only tells: nothing can be pressed on it, and whatever is pressed decides nothing.
+    pub told: bool,
+    /// How many of its messages were deleted by somebody while people were asked.
+    pub lost: u32,
+}
+
+impl Delivery {
+    /// Whether a card of it stands in the group; what was shown to one person is none.
+    pub fn stands(&self) -> bool {
+        self.in_group().is_some()
+    }
+
+    /// The first message of it in the group.
+    pub fn in_group(&self) -> Option<&Standing> {
+        self.standing.iter().find(|message| message.reader.is_none())
+    }
+
+    /// Whether people are asked on it.
+    pub const fn asks(&self) -> bool {
+        !self.told
+    }
 }
 
 /// A request with everything that belongs to it.

@@ -1,6 +1,7 @@
 //! What the executed call led to, as reported by who executed it. The first report stands.
 
 use crate::audit::{Actor, Draft, Opening};
+use crate::delivery::thread::{self, Line};
 use crate::ids::{ConfirmationId, Org, TokenName};
 use crate::storage::{Touches, Transaction, Workspace};
 
@@ -100,4 +101,5 @@ pub fn record(
         row.edition += 1;
     });
     refresh_cards(workspace, id);
+    thread::queue_notes(workspace, id, Line::Outcome);
 }

@@ -47,6 +47,20 @@ pub enum Refusal {
     Edit(EditRefusal),
     /// The arguments were changed since, and the answer does not say that the person saw it.
     EditUnseen,
+    /// The rule asks for a one-time code, and none was given.
+    CodeRequired,
+    /// The rule asks for a one-time code, and none is set up for the person.
+    CodeNotSetUp,
+    /// The code is wrong, too old, or was used before.
+    WrongCode,
+    /// Too many wrong codes: none is read for a while.
+    TooManyCodes,
+    /// The person's approval waits already for what completes it.
+    AlreadyArmed,
+    /// The rule lets nobody break the glass.
+    BreakGlassNotOffered,
+    /// The glass was broken as often as the rule allows.
+    BreakGlassUsedUp,
     /// The person's first vote stands.
     AlreadyVoted,
     /// The request was settled before.
@@ -79,6 +93,13 @@ impl Refusal {
             Self::AlreadyRepresented => "already_represented",
             Self::Edit(why) => why.as_str(),
             Self::EditUnseen => "edit_unseen",
+            Self::CodeRequired => "code_required",
+            Self::CodeNotSetUp => "code_not_set_up",
+            Self::WrongCode => "wrong_code",
+            Self::TooManyCodes => "too_many_codes",
+            Self::AlreadyArmed => "already_armed",
+            Self::BreakGlassNotOffered => "break_glass_not_offered",
+            Self::BreakGlassUsedUp => "break_glass_used_up",
             Self::AlreadyVoted => "already_voted",
             Self::AlreadySettled => "already_settled",
             Self::Expired => "expired",

@@ -7,6 +7,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use gatepost_channel::UtcMillis;
 
 use crate::gate::Terms;
+use crate::gate::code::CodeKey;
 use crate::gate::duty::{Absences, Rota};
 use crate::gate::policy::Approvers;
 use crate::ids::{OperatorId, Org};
@@ -72,6 +73,7 @@ pub struct Roll {
     voters: BTreeMap<OperatorId, Voter>,
     on_call: BTreeMap<String, Rota>,
     absences: Absences,
+    codes: BTreeMap<OperatorId, CodeKey>,
     /// Other ids of persons, such as an e-mail address under which somebody voted before they had an entry.
     known_as: BTreeMap<OperatorId, OperatorId>,
     /// Whose account may not decide, or could not be looked up.
@@ -115,6 +117,18 @@ impl Roll {
     pub fn with_absences(mut self, absences: Absences) -> Self {
         self.absences = absences;
         self
+    }
+
+    /// With these secrets of one-time codes.
+    #[must_use]
+    pub fn with_codes(mut self, codes: impl IntoIterator<Item = (OperatorId, CodeKey)>) -> Self {
+        self.codes = codes.into_iter().collect();
+        self
+    }
+
+    /// The secret of a person's one-time codes.
+    pub fn code_key(&self, id: &OperatorId) -> Option<&CodeKey> {
+        self.codes.get(id)
     }
 
     /// The same, with other ids of its persons: each leads to the person after it.

@@ -79,10 +79,11 @@ pub struct Joining {
     pub fits: Arc<dyn Fits>,
 }
 
-/// When requests of these terms share a card. Never where an answer needs a reason: the words are asked for on the card of one
-/// request.
+/// When requests of these terms share a card. Never where an answer needs a reason or may change the arguments: for both, people
+/// need the card of one request.
 pub fn collapses(terms: &Terms) -> Option<Collapse> {
-    let plain = terms.decision.require_reason == RequireReason::Never;
+    let decision = &terms.decision;
+    let plain = decision.require_reason == RequireReason::Never && decision.edits.is_none();
     terms
         .decision
         .collapse
@@ -133,16 +134,16 @@ fn beside(
         return None;
     }
     let mut deliveries = newcomer.deliveries.clone();
-    for card in &mut deliveries {
+    for card in deliveries.iter_mut().filter(|card| card.asks()) {
         let host = workspace
             .deliveries(first)
-            .find(|host| host.channel == card.channel)?;
+            .find(|host| host.asks() && host.channel == card.channel)?;
         // Beside a card of unknown standing nobody could say where the newcomer stands; and a message that was taken apart
         // stays so.
         let apart = fellows.iter().filter(|id| *id != first).any(|id| {
-            workspace
-                .deliveries(id)
-                .any(|other| other.channel == card.channel && other.host.as_ref() != Some(&host.id))
+            workspace.deliveries(id).any(|other| {
+                other.asks() && other.channel == card.channel && other.host.as_ref() != Some(&host.id)
+            })
         });
         if host.state == DeliveryState::Failed || host.unheard || apart {
             return None;
@@ -174,6 +175,20 @@ pub fn sharing(
         found.extend(here.map(|card| (id.clone(), card.id.clone())));
     }
     found
+}
+
+/// The card whose outbox row keeps true the message in which this one stands, with its request.
+pub(super) fn host(
+    workspace: &Workspace,
+    request: &ConfirmationId,
+    card: DeliveryId,
+) -> (ConfirmationId, DeliveryId) {
+    let host = workspace.delivery(&card).and_then(|card| card.host.clone());
+    let found = host.and_then(|host| {
+        let mut sharing = sharing(workspace, request, &host).into_iter();
+        sharing.find(|(_, card)| *card == host)
+    });
+    found.unwrap_or_else(|| (request.clone(), card))
 }
 
 /// Whether this message is known to be that of another card of the set, from which this one was taken apart.
@@ -215,7 +230,7 @@ pub fn code<'a>(key: &ServerKey, members: impl IntoIterator<Item = &'a Confirmat
             // Settling raises the revision once and takes nothing from what the others were shown.
             let settled = u32::from(row.state.status() != Status::Pending);
             let shown = row.revision.saturating_sub(settled).to_be_bytes();
-            (row.id.as_str(), row.asked.digest, shown)
+            (row.id.as_str(), row.call().digest, shown)
         })
         .collect();
     let parts: Vec<&[u8]> = spelled

@@ -57,6 +57,7 @@ fn stand(world: &mut World) {
                     message: format!("m-{host}"),
                 },
                 edition: dossier.confirmation.edition,
+                reader: None,
                 minimal: false,
             }];
         }
@@ -77,11 +78,7 @@ fn press_all(
 ) -> DecideAll {
     let set = set::code(&ServerKey::new(KEY), rows(world, ids));
     let press = world.press(&ids[0], 0, Ballot::Person(OperatorId::from(person)), decision);
-    DecideAll {
-        press,
-        set,
-        key: ServerKey::new(KEY),
-    }
+    DecideAll::new(press, set, ServerKey::new(KEY))
 }
 
 fn all(
@@ -262,6 +259,7 @@ fn all_at_once_is_one_vote_and_one_event_for_each() {
         let mut world = World::default();
         let ids = together(&mut world, 3, 1);
         let press = press_all(&mut world, &ids, "dana", decision);
+        let shown = set::code(&ServerKey::new(KEY), rows(&world, &ids));
         let decided = world.memory.run(&press);
         let AllRuling::Judged(tally) = &decided.ruling else {
             panic!("{decided:?}")
@@ -279,7 +277,7 @@ fn all_at_once_is_one_vote_and_one_event_for_each() {
         for (event, id) in cast.iter().zip(&ids) {
             assert_eq!(event.confirmation.as_ref(), Some(id));
             let data: serde_json::Value = serde_json::from_str(&event.data).expect("JSON");
-            assert_eq!(data["set"], press.set.to_string());
+            assert_eq!(data["set"], shown.to_string());
         }
         world.memory.assert_chains_hold();
         // The same callback once more changes nothing and is told the same.

@@ -6,7 +6,7 @@ use std::collections::BTreeSet;
 use gatepost_channel::{Decision, UtcMillis};
 
 use super::roll::{Right, Roll};
-use super::{Confirmation, Progress, Vote};
+use super::{Confirmation, Progress, Vote, step_up};
 use crate::gate::Terms;
 use crate::gate::policy::Approvers;
 use crate::ids::{OperatorId, Org};
@@ -113,7 +113,8 @@ pub struct Reached<'a> {
 /// earlier, so more than one stage may be passed at once.
 pub fn reached<'a>(votes: &[Vote], row: &'a Confirmation, roll: &Roll) -> Reached<'a> {
     let mut passed = Vec::new();
-    let mut stage = current(&row.terms, &row.progress);
+    let terms = row.in_force();
+    let mut stage = current(&terms, &row.progress);
     loop {
         let enough = standing(votes, Decision::Approve, &stage, row, roll) >= stage.quorum;
         if !enough || stage.is_last() {
@@ -123,8 +124,8 @@ pub fn reached<'a>(votes: &[Vote], row: &'a Confirmation, roll: &Roll) -> Reache
                 all: enough,
             };
         }
-        passed.push(stage.name.unwrap_or_default());
-        stage = at(&row.terms, stage.at + 1);
+        passed.push(at(&row.terms, stage.at).name.unwrap_or_default());
+        stage = at(&terms, stage.at + 1);
     }
 }
 
@@ -173,6 +174,7 @@ pub fn standing(
         vote.decision == decision
             && vote.content.stage == stage.at
             && stage.entitles(roll, who, &row.org, vote.at, barred)
+            && (decision == Decision::Reject || step_up::is_met(vote, stage, row, roll))
     };
     let counted = votes.iter().filter(counts);
     let persons: BTreeSet<_> = match decision {
@@ -184,12 +186,12 @@ pub fn standing(
 
 /// How many persons reject, whatever the stage in which they did, and had the right to.
 pub fn rejections(votes: &[Vote], row: &Confirmation, roll: &Roll) -> u32 {
-    each(&row.terms).fold(0, |sum, stage| {
+    each(&row.in_force()).fold(0, |sum, stage| {
         sum.saturating_add(standing(votes, Decision::Reject, &stage, row, roll))
     })
 }
 
 /// Whether every stage has its approvals, by people who had the right to give them.
 pub fn all_approve(votes: &[Vote], row: &Confirmation, roll: &Roll) -> bool {
-    each(&row.terms).all(|stage| standing(votes, Decision::Approve, &stage, row, roll) >= stage.quorum)
+    each(&row.in_force()).all(|stage| standing(votes, Decision::Approve, &stage, row, roll) >= stage.quorum)
 }

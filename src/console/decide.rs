@@ -51,7 +51,18 @@ pub async fn act(
         let shown = shown.map_err(|unfit| unfit.detail);
         return request::again(&api, &session, &id, form.field("edited_args"), shown).await;
     }
-    let asks_once_more = dossier.is_some_and(|dossier| dossier.confirmation.terms.decision.confirm_step);
+    let break_glass = form.field("glass") == "yes";
+    if break_glass && form.field("reason").trim().is_empty() {
+        let said = "Breaking the glass needs a reason: say why, everybody who is passed over is told. Nothing was changed.";
+        return Err(refusal(&api, Problem::new(Code::ReasonRequired).because(said)));
+    }
+    if break_glass && form.field("alone") != "yes" {
+        let said =
+            "Tick the box that says that you go past everybody who would be asked. Nothing was changed.";
+        return Err(refusal(&api, Problem::invalid(said)));
+    }
+    let asks_once_more =
+        !break_glass && dossier.is_some_and(|dossier| dossier.confirmation.terms.decision.confirm_step);
     if asks_once_more && decision == Decision::Approve && form.field("sure") != "yes" {
         let said = "Tick the box that says that you have looked at the arguments. Nothing was changed.";
         return Err(refusal(&api, Problem::invalid(said)));
@@ -73,6 +84,8 @@ pub async fn act(
                     .filter(|grant| !grant.is_empty() && decision == Decision::Approve && !edited),
                 edited_args: edited_args.as_ref(),
                 edit: form.field("edit").parse().ok(),
+                code: Some(form.field("code")).filter(|code| !code.trim().is_empty()),
+                break_glass,
             },
             session.surface,
         )

@@ -57,7 +57,7 @@ fn item(api: &Api, session: &Session, dossier: &Dossier) -> Value {
         expires_at => api.zone().show(row.expires_at),
         approvals => approvals(dossier),
         quorum => row.terms.quorum,
-        mine => api.gatekeeper().roll().may_decide(&session.operator.id, &row.org, &row.terms, api.clock().now()),
+        mine => api.gatekeeper().roll().may_decide(&session.operator.id, &row.org, &row.in_force(), api.clock().now()),
     }
 }
 

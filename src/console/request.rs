@@ -12,8 +12,9 @@ use super::page::{inert, inert_or, show};
 use super::session::Session;
 use super::{Visitor, refusal};
 use crate::callback::reply::Said;
+use crate::confirmation::break_glass::may_break;
 use crate::confirmation::{Basis, Dossier, Status, grant, stage};
-use crate::delivery::authority::voice;
+use crate::delivery::authority::{self, voice};
 use crate::delivery::phrase::{Language, REPLIES};
 use crate::delivery::ran::Ran;
 use crate::gate::{RequireReason, ShortCode, editable, shown, shown_changes};
@@ -86,9 +87,7 @@ async fn render(
         .await?
         .ok_or_else(Problem::not_found)?;
     let row = &dossier.confirmation;
-    let full = gatekeeper
-        .roll()
-        .may_decide(&session.operator.id, &row.org, &row.terms, api.clock().now());
+    let full = gatekeeper.may_see_all(&session.operator.id, row, api.clock().now());
     if full {
         look(api, &session.operator, &dossier, session.surface.as_str()).await?;
     }
@@ -109,13 +108,23 @@ async fn render(
             context! { at => api.zone().show(event.at), kind => inert(&event.kind), actor => inert(&event.actor) }
         })
         .collect();
+    let glass = row.state.status() == Status::Pending
+        && row.terms.decision.break_glass.as_ref().is_some_and(|glass| {
+            may_break(
+                gatekeeper.roll(),
+                &session.operator.id,
+                &row.org,
+                glass,
+                api.clock().now(),
+            )
+        });
     let (status, root) = match &seen.written {
         None => (StatusCode::OK, "../"),
         Some((_, Ok(_))) => (StatusCode::OK, "../../"),
         Some((_, Err(_))) => (StatusCode::UNPROCESSABLE_ENTITY, "../../"),
     };
     let edits = edits(&dossier, full, &seen);
-    let values = context! { events => events, ..values(api, &dossier, full, seen.said) };
+    let values = context! { events => events, glass => glass, ..values(api, &dossier, full, seen.said) };
     let values = context! { ..edits, ..values };
     Ok(show(api, Some(session), status, ("request.html", root), values))
 }
@@ -157,7 +166,7 @@ fn values(api: &Api, dossier: &Dossier, full: bool, said: Option<&str>) -> Value
         id => row.id.as_str(),
         tool => inert(row.asked.tool.as_str()),
         status => status.as_str(),
-        title => phrases.title(status),
+        title => authority::title(row, phrases).unwrap_or_else(|| phrases.title(status)),
         reason => inert_or(row.reason.as_deref()),
         risk => row.terms.risk.map(|risk| context! { level => risk.as_str(), words => phrases.risk(risk) }),
         rule => inert_or(row.rule.as_deref()),
@@ -191,9 +200,16 @@ fn values(api: &Api, dossier: &Dossier, full: bool, said: Option<&str>) -> Value
             .collect::<Vec<Value>>(),
         by_grant => match &row.progress.basis {
             Some(Basis::Grant(id)) => phrases.facts.by_grant.replace("{grant}", id.as_str()),
+            Some(Basis::BreakGlass(broken)) => api.gatekeeper().roll().name(&broken.person).to_owned(),
             None => String::new(),
         },
         once_more => row.terms.decision.confirm_step,
+        takes_code => row.terms.decision.step_up.code,
+        broken => authority::broken(row).is_some(),
+        authority => authority::facts(row, api.gatekeeper().roll(), phrases, api.zone())
+            .into_iter()
+            .map(|fact| context! { label => fact.label, value => fact.value.to_string() })
+            .collect::<Vec<Value>>(),
         stage => inert_or(stage.name),
         stage_at => stage.at + 1,
         stage_count => stage.count,

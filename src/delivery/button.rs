@@ -1,10 +1,10 @@
 //! The button token of a card: unguessable without the server's key, so that a reader of the database can press nothing.
 
-use gatepost_channel::ButtonToken;
+use gatepost_channel::{ButtonToken, Seen};
 use hmac::{Hmac, KeyInit as _, Mac as _};
 use sha2::{Digest as _, Sha256};
 
-use crate::ids::DeliveryId;
+use crate::ids::{ChannelName, DeliveryId};
 use crate::storage::TokenHash;
 
 /// The server's key, which lies outside the database.
@@ -47,6 +47,21 @@ impl ServerKey {
         let mut token = [0_u8; 16];
         token.copy_from_slice(&mac[..16]);
         ButtonToken::new(token)
+    }
+
+    /// What proves that this person, by the platform's id, could see everything of this revision of the request behind `token`, a
+    /// button of this channel. It is made when that is so, and made again to be compared.
+    pub fn seen(&self, token: &ButtonToken, revision: u32, user: &str, channel: &ChannelName) -> Seen {
+        let revision = revision.to_be_bytes();
+        let parts = [
+            &token.as_bytes()[..],
+            &revision,
+            user.as_bytes(),
+            channel.as_str().as_bytes(),
+        ];
+        let mut seen = [0_u8; 16];
+        seen.copy_from_slice(&self.mac("seen", &parts)[..16]);
+        Seen::new(seen)
     }
 }
 

@@ -5,8 +5,10 @@ use std::sync::Arc;
 use gatepost_channel::{Actions, Asks, Body, Card, Decision, Fact, Inert, Tone, UtcMillis};
 
 use super::arguments;
-use super::authority::voice;
+use super::authority::{self, voice};
 use super::button::ServerKey;
+use super::escalate;
+use super::mention::Mentions;
 use super::phrase::{Language, Phrasebook, Phrases};
 use super::ran::Ran;
 use crate::clock::Zone;
@@ -31,6 +33,7 @@ pub struct CardMaker {
     key: ServerKey,
     roll: Arc<Roll>,
     public_url: Option<String>,
+    mentions: Arc<Mentions>,
 }
 
 /// A request as one person is shown it.
@@ -55,7 +58,27 @@ impl CardMaker {
             key,
             roll,
             public_url,
+            mentions: Arc::default(),
         }
+    }
+
+    /// The same, knowing by what ids people are mentioned.
+    #[must_use]
+    pub fn mentioning(self, mentions: Mentions) -> Self {
+        Self {
+            mentions: Arc::new(mentions),
+            ..self
+        }
+    }
+
+    /// By what ids people are mentioned.
+    pub fn mentions(&self) -> &Mentions {
+        &self.mentions
+    }
+
+    /// Who may decide.
+    pub fn roll(&self) -> &Roll {
+        &self.roll
     }
 
     /// The words of a language.
@@ -73,7 +96,7 @@ impl CardMaker {
         let phrases = self.phrases.of(voice.language);
         let row = &dossier.confirmation;
         let status = row.state.status();
-        let actions = if status == Status::Pending {
+        let actions = if status == Status::Pending && delivery.asks() {
             Actions::Decide {
                 token: self.key.button(&delivery.id, &delivery.nonce),
                 revision: row.revision,
@@ -143,7 +166,9 @@ impl CardMaker {
         let phrases = self.phrases.of(voice.language);
         let row = &dossier.confirmation;
         let status = row.state.status();
-        let title = phrases.title(status).to_owned();
+        let title = authority::title(row, phrases)
+            .unwrap_or_else(|| phrases.title(status))
+            .to_owned();
         Card {
             request_id: row.id.to_string(),
             tone: match status {
@@ -216,16 +241,16 @@ impl CardMaker {
             };
             facts.add(&words.approvals, Some(&value));
         }
+        let escalated = escalate::last_taken(row)
+            .filter(|_| pending)
+            .map(|at| zone.show(at));
+        facts.add(&words.escalated, escalated.as_deref());
+        facts.0.extend(authority::facts(row, &self.roll, phrases, zone));
         match row.state.status() {
             Status::Pending => {
                 facts.add(&words.expires, Some(&zone.show(row.expires_at)));
-                let needed = match row.terms.decision.require_reason {
-                    RequireReason::Never => None,
-                    RequireReason::Reject => Some(words.reason_to_reject.as_str()),
-                    RequireReason::Approve => Some(words.reason_to_approve.as_str()),
-                    RequireReason::Both => Some(words.reason_to_answer.as_str()),
-                };
-                facts.add(&words.reason_needed, needed);
+                let needed = row.terms.decision.require_reason;
+                facts.add(&words.reason_needed, reason_needed(needed, phrases));
                 facts.add(
                     &words.edits,
                     row.takes_edits().then_some(words.edits_where.as_str()),
@@ -234,6 +259,7 @@ impl CardMaker {
             Status::Approved => {
                 let by = match &row.progress.basis {
                     Some(Basis::Grant(id)) => words.by_grant.replace("{grant}", id.as_str()),
+                    Some(Basis::BreakGlass(broken)) => self.roll.name(&broken.person).to_owned(),
                     None => names.join(", "),
                 };
                 facts.add(&words.decided_by, Some(&by));
@@ -268,6 +294,17 @@ impl CardMaker {
             Some(ShortCode::of(self.key.as_bytes(), &row.call().digest).as_str()),
         );
         facts.0
+    }
+}
+
+/// Which answer needs a reason.
+fn reason_needed(needed: RequireReason, phrases: &Phrases) -> Option<&str> {
+    let words = &phrases.facts;
+    match needed {
+        RequireReason::Never => None,
+        RequireReason::Reject => Some(&words.reason_to_reject),
+        RequireReason::Approve => Some(&words.reason_to_approve),
+        RequireReason::Both => Some(&words.reason_to_answer),
     }
 }
 

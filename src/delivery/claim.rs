@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use gatepost_channel::Pace;
 
-use super::{Errand, OutboxItem};
+use super::{Errand, OutboxItem, escalate};
 use crate::confirmation::{DeliveryState, Dossier, Status, set};
-use crate::ids::{ChannelName, WorkerId};
+use crate::ids::{ChannelName, ConfirmationId, WorkerId};
 use crate::storage::{Touches, Transaction, Workspace};
 
 /// Takes due rows for one sender.
@@ -55,8 +55,8 @@ impl Transaction for Claim {
                 continue;
             }
             // A private notice is no message to the group: it neither takes a card's turn nor waits for one.
-            let is_card = matches!(item.errand, Errand::Card { .. });
-            if let Some((free, pace)) = self.room.get(&item.channel).filter(|_| is_card) {
+            let is_message = item.errand.is_message();
+            if let Some((free, pace)) = self.room.get(&item.channel).filter(|_| is_message) {
                 let before = taken.entry(item.channel.clone()).or_default();
                 *before += 1;
                 if *before > *free {
@@ -101,7 +101,7 @@ fn begin(workspace: &mut Workspace, mut item: OutboxItem) -> Option<OutboxItem> 
         let settled = open.peek().is_none();
         let late = open.all(|row| workspace.now() >= row.expires_at);
         let card = workspace.delivery(delivery)?;
-        if card.standing.is_empty() {
+        if !card.stands() {
             if late && !settled {
                 // Nobody could answer it any more. The expiry, which is due, judges by what stood before.
                 workspace.remove_outbox(&item.id);
@@ -129,7 +129,42 @@ fn begin(workspace: &mut Workspace, mut item: OutboxItem) -> Option<OutboxItem> 
                 });
             }
         }
+        for (request, _) in &cards {
+            lapse(workspace, request);
+        }
+    }
+    let row = item
+        .confirmation
+        .as_ref()
+        .and_then(|id| workspace.confirmation(id));
+    let now = workspace.now();
+    let wanted = match &mut item.errand {
+        Errand::Card { .. } | Errand::Notice { .. } | Errand::Whisper { .. } | Errand::View { .. } => true,
+        Errand::Escalate { step } => row.is_some_and(|row| escalate::is_wanted(row, *step, now)),
+        Errand::Line { line, begun, .. } => {
+            *begun = begun.saturating_add(1);
+            row.is_some_and(|row| line.is_wanted(row))
+        }
+    };
+    if !wanted {
+        workspace.remove_outbox(&item.id);
+        return None;
     }
     workspace.put_outbox(item.clone());
     Some(item)
+}
+
+/// A permit that nobody used in time: the row of a card waited for that, so that the card can say it.
+fn lapse(workspace: &mut Workspace, request: &ConfirmationId) {
+    let now = workspace.now();
+    let lapsed = workspace.confirmation(request).is_some_and(|row| {
+        let unused = row.state.consumed().is_none() && !row.progress.lapsed;
+        unused && row.permit_until().is_some_and(|until| until <= now)
+    });
+    if lapsed {
+        workspace.change_confirmation(request, |row| {
+            row.progress.lapsed = true;
+            row.edition += 1;
+        });
+    }
 }

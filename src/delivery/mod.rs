@@ -8,7 +8,16 @@ pub mod authority;
 pub mod button;
 pub mod card;
 pub mod claim;
+pub mod dialog;
 pub mod diff;
+mod edited;
+pub mod escalate;
+#[cfg(test)]
+mod escalate_tests;
+#[cfg(test)]
+mod fixture;
+pub mod mention;
+mod message;
 pub mod notice;
 pub mod phrase;
 pub mod plan;
@@ -17,11 +26,20 @@ pub mod record;
 #[cfg(test)]
 mod record_tests;
 pub mod registry;
+mod reroute;
+#[cfg(test)]
+mod reroute_tests;
 pub mod sender;
 pub mod shared;
 #[cfg(test)]
 mod shared_tests;
+pub mod thread;
+#[cfg(test)]
+mod thread_tests;
+pub mod view;
 pub mod whisper;
+
+pub use thread::Line;
 
 use gatepost_channel::{Listener, ReplyTone, UtcMillis};
 use serde::{Deserialize, Serialize};
@@ -60,6 +78,38 @@ pub enum Errand {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         shows: Option<String>,
     },
+    /// Show one person everything there is of a request, in messages to them alone.
+    View {
+        /// From which card it was asked.
+        delivery: DeliveryId,
+        /// The platform's id of the person.
+        user: String,
+        /// The revision that they are shown; of another one nothing more is sent.
+        revision: u32,
+        /// The message that is next, from 0.
+        page: u32,
+    },
+    /// Say something below a card.
+    Line {
+        /// Below which card.
+        delivery: DeliveryId,
+        /// What about.
+        line: Line,
+        /// How often somebody began to say it; back to 0 when it certainly was not said.
+        begun: u32,
+    },
+    /// Take the next step of the request's escalation. Nothing is sent.
+    Escalate {
+        /// Which step, from 0.
+        step: u32,
+    },
+}
+
+impl Errand {
+    /// Whether it writes a message to the group, which takes only so many.
+    pub const fn is_message(&self) -> bool {
+        matches!(self, Self::Card { .. } | Self::Line { .. })
+    }
 }
 
 /// One row of the outbox.

@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use gatepost_channel::{Decision, GrantOffer, OnceMore, Risk, Words};
 use serde::{Deserialize, Serialize};
 
+use super::dialog::DialogPhrases;
 use super::ran::Ran;
 use crate::clock::Zone;
 use crate::confirmation::Status;
@@ -47,10 +48,14 @@ pub struct Phrases {
     pub authority: AuthorityWords,
     /// Headings of the parts that arguments are laid out in.
     pub parts: ArgumentWords,
+    /// Lines below cards.
+    pub thread: ThreadWords,
     layout: LayoutWords,
     /// Answers to words in a chat.
     pub command: CommandWords,
     set: SetWords,
+    /// Words of what opens for one person.
+    pub dialog: DialogPhrases,
     replies: BTreeMap<String, String>,
 }
 
@@ -103,6 +108,7 @@ pub struct FactWords {
     pub risk_medium: String,
     pub risk_high: String,
     pub risk_critical: String,
+    pub escalated: String,
     pub code: String,
 }
 
@@ -156,6 +162,26 @@ pub struct ArgumentWords {
     pub change: String,
 }
 
+/// Lines below cards.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ThreadWords {
+    /// While people are asked; holds `{until}`.
+    pub reminder: String,
+    /// Somebody decided; holds `{what}`, `{who}` and `{at}`.
+    pub decided: String,
+    /// It ended without anybody; holds `{what}` and `{at}`.
+    pub ended: String,
+    /// On a card; holds `{channel}`.
+    pub by_card: String,
+    /// Over the API or the command line.
+    pub by_api: String,
+    /// On the console.
+    pub by_console: String,
+    /// In the terminal.
+    pub by_terminal: String,
+}
+
 #[derive(Debug, Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct LayoutWords {
@@ -168,6 +194,8 @@ struct LayoutWords {
     reason: String,
     changed: String,
     all_arguments: String,
+    reject_with_reason: String,
+    open_console: String,
     once_more_title: String,
     once_more_text: String,
     once_more_yes: String,
@@ -198,7 +226,7 @@ pub struct AllWords {
 }
 
 /// The replies that every language must have.
-pub const REPLIES: [&str; 41] = [
+pub const REPLIES: [&str; 50] = [
     "settled_approve",
     "settled_reject",
     "counted_approve",
@@ -232,6 +260,15 @@ pub const REPLIES: [&str; 41] = [
     "edit_not_carried",
     "edit_refused",
     "edit_unseen",
+    "armed_code",
+    "armed_second_person",
+    "code_required",
+    "code_not_set_up",
+    "wrong_code",
+    "too_many_codes",
+    "already_armed",
+    "break_glass_not_offered",
+    "break_glass_used_up",
     "already_voted",
     "already_approved",
     "already_rejected",
@@ -406,6 +443,8 @@ impl Phrases {
             cut: self.layout.cut.clone(),
             approve_in_full_view: self.layout.approve_in_full_view.clone(),
             reason: self.layout.reason.clone(),
+            reject_with_reason: self.layout.reject_with_reason.clone(),
+            open_console: self.layout.open_console.clone(),
         }
     }
 }
@@ -465,6 +504,12 @@ mod tests {
                     "it says for how long: {label}"
                 );
             }
+            let lines = &phrases.thread;
+            assert!(lines.reminder.contains("{until}") && lines.by_card.contains("{channel}"));
+            for hole in ["{what}", "{at}"] {
+                assert!(lines.decided.contains(hole) && lines.ended.contains(hole));
+            }
+            assert!(lines.decided.contains("{who}") && !lines.ended.contains("{who}"));
             assert!(
                 ["{at}", "{count}", "{name}"]
                     .iter()

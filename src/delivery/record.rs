@@ -4,17 +4,20 @@
 
 use std::time::Duration;
 
-use gatepost_channel::{CardForm, Failure, MessageRef};
+use gatepost_channel::{CardForm, Failure, MessageRef, UtcMillis};
 
-use super::{Errand, OutboxItem};
+use super::edited::{edited, leave_if_never_shown, message_gone};
+use super::message::Message;
+use super::plan::Spares;
+use super::{Errand, OutboxItem, reroute};
 use crate::audit::{Actor, Draft};
-use crate::confirmation::settle::{refresh_cards, settle};
-use crate::confirmation::{Delivery, DeliveryState, Standing, State, Status, set};
+use crate::confirmation::DeliveryState;
+use crate::confirmation::settle::refresh_cards;
 use crate::ids::{ConfirmationId, DeliveryId};
 use crate::storage::{Touches, Transaction, Workspace};
 
-/// Failed attempts after which an edit or a notice is given up. A post is tried until its request ends.
-const PATIENCE: u32 = 20;
+/// Failed attempts after which a line below a card is given up.
+const LINE_PATIENCE: u32 = 5;
 /// Posts with an unknown outcome after which no further card is risked.
 const UNKNOWN_POSTS: u32 = 2;
 /// The pause before a post with an unknown outcome is repeated.
@@ -49,10 +52,34 @@ pub enum Sent {
         /// Where it did not.
         failed: Vec<(MessageRef, Failure)>,
     },
+    /// One of the messages that show one person everything was sent.
+    Page {
+        /// Where it stands and which edition it shows, if it is the last of them.
+        last: Option<(MessageRef, u32)>,
+    },
     /// The notice was delivered.
     Told,
     /// The notice was not delivered.
     TellFailed(Failure),
+    /// The card's message, below which something was to be said, is no longer there.
+    MessageGone {
+        /// Which.
+        at: MessageRef,
+        /// The platform's word for it.
+        failure: Failure,
+    },
+}
+
+impl Sent {
+    /// Whether it may lead to a card on another channel.
+    pub const fn needs_spares(&self) -> bool {
+        match self {
+            Self::PostUnknown(_) | Self::MessageGone { .. } => true,
+            Self::PostFailed(failure) => !failure.is_temporary(),
+            Self::Edited { failed, .. } => !failed.is_empty(),
+            Self::Posted { .. } | Self::Page { .. } | Self::Told | Self::TellFailed(_) => false,
+        }
+    }
 }
 
 /// Records it.
@@ -64,6 +91,9 @@ pub struct Record {
     pub sent: Sent,
     /// Which editions the message showed of the other cards that stand in it.
     pub beside: Vec<(DeliveryId, u32)>,
+    /// Cards for the rest of the fallback chain of each request of the message, in order; the first that is needed and free is
+    /// taken.
+    pub spares: Spares,
 }
 
 impl Transaction for Record {
@@ -96,7 +126,12 @@ impl Transaction for Record {
                 let next = match item.confirmation.clone() {
                     Some(request) => {
                         let message = Message::of(workspace, &request, delivery, &self.beside);
-                        card(workspace, &item, &message, *posts, sent)
+                        let about = About {
+                            item: &item,
+                            message: &message,
+                            spares: &self.spares,
+                        };
+                        card(workspace, about, *posts, sent)
                     }
                     None => Next::GiveUp,
                 };
@@ -108,51 +143,23 @@ impl Transaction for Record {
                 let next = Next::Retry(pause(item.attempts, failure));
                 finish(workspace, item, next, current);
             }
-            (Errand::Notice { .. } | Errand::Whisper { .. }, _) => workspace.remove_outbox(&item.id),
+            (Errand::Notice { .. } | Errand::Whisper { .. } | Errand::Escalate { .. }, _) => {
+                workspace.remove_outbox(&item.id);
+            }
+            (Errand::View { .. }, sent) => super::view::record(workspace, item, sent),
+            (Errand::Line { delivery, .. }, sent) => {
+                if let (Some(request), Sent::MessageGone { at, failure }) = (&item.confirmation, sent) {
+                    let message = Message::of(workspace, request, delivery, &[]);
+                    let about = About {
+                        item: &item,
+                        message: &message,
+                        spares: &self.spares,
+                    };
+                    message_gone(workspace, about, at, failure);
+                }
+                said(workspace, item, sent, current);
+            }
         }
-    }
-}
-
-/// The message that an outbox row keeps true.
-struct Message {
-    /// The card of the row itself.
-    host: (ConfirmationId, DeliveryId),
-    /// All cards that stand in it now, the host's among them, in order.
-    cards: Vec<(ConfirmationId, DeliveryId)>,
-    /// The other cards that were in what was sent, each with the edition that it showed.
-    beside: Vec<(DeliveryId, u32)>,
-}
-
-impl Message {
-    fn of(
-        workspace: &Workspace,
-        request: &ConfirmationId,
-        delivery: &DeliveryId,
-        beside: &[(DeliveryId, u32)],
-    ) -> Self {
-        Self {
-            host: (request.clone(), delivery.clone()),
-            cards: set::sharing(workspace, request, delivery),
-            beside: beside.to_vec(),
-        }
-    }
-
-    /// The cards that were in what was sent, with the edition that each showed. `edition` is the host's.
-    fn sent(&self, edition: u32) -> impl Iterator<Item = (&DeliveryId, u32)> {
-        let beside = self.beside.iter().map(|(card, edition)| (card, *edition));
-        std::iter::once((&self.host.1, edition)).chain(beside)
-    }
-
-    /// Changes every card that was in what was sent.
-    fn change(&self, workspace: &mut Workspace, change: impl Fn(&mut Delivery)) {
-        for (card, _) in self.sent(0) {
-            workspace.change_delivery(card, &change);
-        }
-    }
-
-    /// The requests whose cards stand in it.
-    fn requests(&self) -> impl Iterator<Item = &ConfirmationId> {
-        self.cards.iter().map(|(request, _)| request)
     }
 }
 
@@ -163,73 +170,76 @@ fn too_late(workspace: &mut Workspace, message: &Message, sent: &Sent) {
         Sent::Posted {
             at, form, edition, ..
         } => {
-            let known = workspace
-                .delivery(&message.host.1)
-                .is_none_or(|card| card.standing.iter().any(|message| message.at == *at));
-            if known {
+            let host = workspace.delivery(&message.host.1);
+            if host.is_none_or(|host| host.standing.iter().any(|place| place.at == *at)) {
                 return;
             }
-            for (card, edition) in message.sent(*edition) {
-                workspace.change_delivery(card, |card| {
-                    stands(card, at, *form, edition);
-                    // This is the message that nobody had told of.
-                    card.unheard = false;
-                });
-            }
+            message.posted(workspace, at, *form, *edition);
+            message.change(workspace, |card| {
+                card.state = DeliveryState::Posted;
+                // This is the message that nobody had told of.
+                card.unheard = false;
+            });
             refresh_cards(workspace, &message.host.0);
         }
-        Sent::PostUnknown(_) => message.change(workspace, |card| card.unheard |= card.standing.is_empty()),
-        Sent::Edited { edition, done, .. } => shown(workspace, message, *edition, done),
-        Sent::PostFailed(_) | Sent::Told | Sent::TellFailed(_) => {}
+        Sent::PostUnknown(_) => message.change(workspace, |card| card.unheard |= !card.stands()),
+        Sent::Edited { edition, done, .. } => message.shown(workspace, *edition, done),
+        Sent::PostFailed(_)
+        | Sent::Page { .. }
+        | Sent::Told
+        | Sent::TellFailed(_)
+        | Sent::MessageGone { .. } => {}
     }
 }
 
-/// The card stands there in this form and shows this edition at least.
-fn stands(card: &mut Delivery, at: &MessageRef, form: CardForm, edition: u32) {
-    let minimal = form == CardForm::Minimal;
-    match card.standing.iter_mut().find(|message| message.at == *at) {
-        // An edit that is told late says nothing about what stands there now.
-        Some(message) if edition < message.edition => {}
-        Some(message) => {
-            message.edition = edition;
-            message.minimal = minimal;
+/// The message that an errand is about.
+#[derive(Clone, Copy)]
+pub(super) struct About<'a> {
+    pub(super) item: &'a OutboxItem,
+    pub(super) message: &'a Message,
+    spares: &'a Spares,
+}
+
+impl About<'_> {
+    /// Every request of the message that still asks gets a card on the next channel of its chain.
+    pub(super) fn fall_back(&self, workspace: &mut Workspace) {
+        for (request, card) in &self.message.cards {
+            self.fall_back_for(workspace, request, card);
         }
-        None => card.standing.push(Standing {
-            at: at.clone(),
-            edition,
-            minimal,
-        }),
     }
-    if matches!(card.state, DeliveryState::Queued | DeliveryState::Sending) {
-        card.state = DeliveryState::Posted;
+
+    pub(super) fn fall_back_for(
+        &self,
+        workspace: &mut Workspace,
+        request: &ConfirmationId,
+        card: &DeliveryId,
+    ) {
+        if let Some(spares) = self.spares.get(request) {
+            reroute::fall_back(workspace, self.item, request, card, spares);
+        }
     }
 }
 
-/// These messages show this edition, and what stood beside it.
-fn shown(workspace: &mut Workspace, message: &Message, edition: u32, done: &[(MessageRef, CardForm)]) {
-    // Where the host no longer stands, nothing does.
-    let here = |(at, _): &&(MessageRef, CardForm)| {
-        let host = workspace.delivery(&message.host.1);
-        host.is_some_and(|host| host.standing.iter().any(|message| message.at == *at))
-    };
-    let done: Vec<_> = done.iter().filter(here).cloned().collect();
-    for (card, edition) in message.sent(edition) {
-        // A card that left the message since is posted by itself.
-        if message.cards.iter().all(|(_, still)| still != card) {
-            continue;
-        }
-        workspace.change_delivery(card, |card| {
-            for (at, form) in &done {
-                stands(card, at, *form, edition);
+/// What came of a line below a card. One that was certainly not said may be said later; all else is over.
+fn said(workspace: &mut Workspace, mut item: OutboxItem, sent: &Sent, current: bool) {
+    match sent {
+        Sent::TellFailed(failure) if failure.is_temporary() && item.attempts < LINE_PATIENCE => {
+            if let Errand::Line { begun, .. } = &mut item.errand {
+                *begun = 0;
             }
-        });
+            let next = Next::Retry(pause(item.attempts, failure));
+            finish(workspace, item, next, current);
+        }
+        _ => workspace.remove_outbox(&item.id),
     }
 }
 
 #[derive(Clone, Copy)]
-enum Next {
+pub(super) enum Next {
     /// Nothing is left to do, unless something new was wanted meanwhile.
     Done,
+    /// Nothing is left to do before this time.
+    At(UtcMillis),
     /// Again after this pause.
     Retry(Duration),
     /// Given up for good.
@@ -241,7 +251,13 @@ fn finish(workspace: &mut Workspace, item: OutboxItem, next: Next, current: bool
     match next {
         Next::GiveUp => workspace.remove_outbox(&item.id),
         Next::Done if current => workspace.remove_outbox(&item.id),
-        Next::Done => workspace.put_outbox(OutboxItem {
+        Next::At(not_before) if current => workspace.put_outbox(OutboxItem {
+            lease: None,
+            not_before,
+            attempts: 0,
+            ..item
+        }),
+        Next::Done | Next::At(_) => workspace.put_outbox(OutboxItem {
             lease: None,
             not_before: now,
             attempts: 0,
@@ -259,7 +275,8 @@ fn finish(workspace: &mut Workspace, item: OutboxItem, next: Next, current: bool
     }
 }
 
-fn card(workspace: &mut Workspace, item: &OutboxItem, message: &Message, posts: u32, sent: &Sent) -> Next {
+fn card(workspace: &mut Workspace, about: About<'_>, posts: u32, sent: &Sent) -> Next {
+    let About { item, message, .. } = about;
     if workspace.confirmation(&message.host.0).is_none() {
         return Next::GiveUp;
     }
@@ -267,179 +284,75 @@ fn card(workspace: &mut Workspace, item: &OutboxItem, message: &Message, posts: 
         Sent::Posted {
             at,
             form,
-            edition: shows,
+            edition,
             alone,
         } => {
-            for (card, shows) in message.sent(*shows) {
-                workspace.change_delivery(card, |card| {
-                    stands(card, at, *form, shows);
-                    card.state = DeliveryState::Posted;
-                    card.error = None;
-                    card.unheard &= !alone;
-                });
-            }
+            message.posted(workspace, at, *form, *edition);
+            message.change(workspace, |card| {
+                card.state = DeliveryState::Posted;
+                card.error = None;
+                card.unheard &= !alone;
+            });
             up_to_date(workspace, message)
         }
         Sent::PostUnknown(why) => {
             message.change(workspace, |card| {
                 card.error = Some(why.clone());
                 // A press that came before this may have told us where the card stands.
-                card.unheard = card.standing.is_empty();
+                card.unheard = !card.stands();
             });
-            if posts >= UNKNOWN_POSTS {
-                Next::GiveUp
-            } else {
-                Next::Retry(UNKNOWN_PAUSE)
+            if posts < UNKNOWN_POSTS {
+                return Next::Retry(UNKNOWN_PAUSE);
             }
+            // Whether a card stands is not known, and may never be: somebody else should be able to see one.
+            leave_if_never_shown(workspace, message);
+            about.fall_back(workspace);
+            Next::GiveUp
         }
         Sent::PostFailed(failure) if failure.is_temporary() => {
             message.change(workspace, |card| {
-                card.state = if card.standing.is_empty() {
-                    DeliveryState::Queued
-                } else {
+                card.state = if card.stands() {
                     DeliveryState::Posted
+                } else {
+                    DeliveryState::Queued
                 };
                 card.error = Some(failure.to_string());
             });
             Next::Retry(pause(item.attempts, failure))
         }
         // What is refused together may be taken one by one, each with its own plainest form.
-        Sent::PostFailed(Failure::Content { .. }) if message.cards.len() > 1 => {
-            take_apart(workspace, message);
+        Sent::PostFailed(Failure::Content { .. }) if message.is_shared() => {
+            message.take_apart(workspace);
             Next::Retry(Duration::ZERO)
         }
         Sent::PostFailed(failure) => {
-            for (request, delivery) in &message.cards {
+            leave_if_never_shown(workspace, message);
+            for (request, delivery) in message.cards.iter().filter(|(_, card)| !message.came_late(card)) {
                 fail(workspace, item, request, delivery, failure);
-            }
-            for request in message.requests() {
-                undeliverable(workspace, request);
+                about.fall_back_for(workspace, request, delivery);
+                reroute::end_if_nowhere(workspace, request);
             }
             Next::GiveUp
         }
         Sent::Edited {
-            edition: shows,
+            edition,
             done,
             failed,
         } => {
-            shown(workspace, message, *shows, done);
-            edited(workspace, item, message, failed)
+            message.shown(workspace, *edition, done);
+            edited(workspace, about, failed)
         }
-        Sent::Told | Sent::TellFailed(_) => Next::GiveUp,
+        Sent::Page { .. } | Sent::Told | Sent::TellFailed(_) | Sent::MessageGone { .. } => Next::GiveUp,
     }
 }
 
-/// Every card but the host's leaves the message and is posted by itself.
-fn take_apart(workspace: &mut Workspace, message: &Message) {
-    for (request, card) in &message.cards {
-        if *card == message.host.1 {
-            workspace.change_delivery(card, |card| {
-                if card.standing.is_empty() {
-                    card.state = DeliveryState::Queued;
-                }
-                // Whatever its message shows, it is not this card alone.
-                card.standing.iter_mut().for_each(|message| message.edition = 0);
-            });
-            continue;
-        }
-        workspace.change_delivery(card, |card| {
-            card.host = None;
-            card.standing.clear();
-            card.state = DeliveryState::Queued;
-        });
-        refresh_cards(workspace, request);
-    }
-}
-
-fn edited(
-    workspace: &mut Workspace,
-    item: &OutboxItem,
-    message: &Message,
-    failed: &[(MessageRef, Failure)],
-) -> Next {
-    let mut pauses = Vec::new();
-    for (at, failure) in failed {
-        if failure.is_temporary() && item.attempts < PATIENCE {
-            pauses.push(pause(item.attempts, failure));
-            continue;
-        }
-        if matches!(failure, Failure::Content { .. }) && message.cards.len() > 1 {
-            take_apart(workspace, message);
-            return Next::Retry(Duration::ZERO);
-        }
-        // The decision stands in the store; a message that can no longer be edited is let go.
-        for (request, card) in &message.cards {
-            workspace.change_delivery(card, |card| {
-                card.standing.retain(|message| message.at != *at);
-                card.error = Some(failure.to_string());
-            });
-            audit_failure(workspace, item, request, failure);
-        }
-    }
-    if let Some(longest) = pauses.into_iter().max() {
-        return Next::Retry(longest);
-    }
-    if workspace
-        .delivery(&message.host.1)
-        .is_some_and(|card| card.standing.is_empty())
-    {
-        for (request, card) in &message.cards {
-            lost(workspace, request, card, message);
-        }
-        return Next::GiveUp;
-    }
-    up_to_date(workspace, message)
-}
-
-/// The message of this card is gone. A card that came to it too late to be shown is posted by itself.
-fn lost(workspace: &mut Workspace, request: &ConfirmationId, card: &DeliveryId, message: &Message) {
-    let pending = is_pending(workspace, request);
-    let never_shown = *card != message.host.1
-        && workspace
-            .delivery(card)
-            .is_some_and(|card| card.state == DeliveryState::Queued);
-    workspace.change_delivery(card, |card| {
-        (card.state, card.host) = match (pending, never_shown) {
-            (true, true) => (DeliveryState::Queued, None),
-            (true, false) => (DeliveryState::Failed, card.host.take()),
-            (false, _) => (DeliveryState::Settled, card.host.take()),
-        };
-    });
-    if pending && never_shown {
-        refresh_cards(workspace, request);
-    }
-}
-
-fn is_pending(workspace: &Workspace, request: &ConfirmationId) -> bool {
-    workspace
-        .confirmation(request)
-        .is_some_and(|row| row.state.status() == Status::Pending)
-}
-
-/// Whether every message of the card shows its requests as they stand.
-fn up_to_date(workspace: &mut Workspace, message: &Message) -> Next {
-    let places: Vec<_> = workspace.delivery(&message.host.1).map_or_else(Vec::new, |host| {
-        host.standing.iter().map(|message| message.at.clone()).collect()
-    });
-    let shows = |workspace: &Workspace, request, card| {
-        let wanted = workspace.confirmation(request)?.edition;
-        let standing = &workspace.delivery(card)?.standing;
-        let shown = |at: &MessageRef| standing.iter().any(|m| m.at == *at && m.edition >= wanted);
-        places.iter().all(shown).then_some(())
-    };
-    let true_everywhere = message
-        .cards
-        .iter()
-        .all(|(request, card)| shows(workspace, request, card).is_some());
-    if !true_everywhere {
+/// What is left to do about a message of which every place was reached.
+pub(super) fn up_to_date(workspace: &mut Workspace, message: &Message) -> Next {
+    if !message.settle_what_is_shown(workspace) {
         return Next::Retry(Duration::ZERO);
     }
-    for (request, card) in &message.cards {
-        if !is_pending(workspace, request) {
-            workspace.change_delivery(card, |card| card.state = DeliveryState::Settled);
-        }
-    }
-    Next::Done
+    // Should a permit run out unused, the message will say so.
+    message.first_lapse(workspace).map_or(Next::Done, Next::At)
 }
 
 fn fail(
@@ -456,7 +369,12 @@ fn fail(
     audit_failure(workspace, item, request, failure);
 }
 
-fn audit_failure(workspace: &mut Workspace, item: &OutboxItem, request: &ConfirmationId, failure: &Failure) {
+pub(super) fn audit_failure(
+    workspace: &mut Workspace,
+    item: &OutboxItem,
+    request: &ConfirmationId,
+    failure: &Failure,
+) {
     let Some(row) = workspace.confirmation(request) else {
         return;
     };
@@ -467,21 +385,7 @@ fn audit_failure(workspace: &mut Workspace, item: &OutboxItem, request: &Confirm
     workspace.audit(draft);
 }
 
-/// Every channel refused the card for good and it can stand nowhere: nobody can be asked.
-fn undeliverable(workspace: &mut Workspace, request: &ConfirmationId) {
-    let nowhere = workspace
-        .deliveries(request)
-        .all(|card| card.state == DeliveryState::Failed && card.standing.is_empty() && !card.unheard);
-    if nowhere {
-        let at = workspace.now();
-        let at = workspace
-            .confirmation(request)
-            .map_or(at, |row| at.min(row.expires_at));
-        settle(workspace, request, State::Undeliverable { at }, Actor::System);
-    }
-}
-
-fn pause(attempts: u32, failure: &Failure) -> Duration {
+pub(super) fn pause(attempts: u32, failure: &Failure) -> Duration {
     let backoff = Duration::from_secs(1_u64 << attempts.min(6)).min(LONGEST_PAUSE);
     match failure {
         Failure::Retry {

@@ -5,6 +5,7 @@ use gatepost_channel::Decision::Approve;
 use gatepost_channel::{CardForm, Failure, MessageRef};
 
 use super::claim::{Claim, Claimed};
+use super::plan::Spares;
 use super::record::{Record, Sent};
 use crate::confirmation::create::Created;
 use crate::confirmation::fixture::{World, terms};
@@ -34,6 +35,7 @@ fn record(world: &mut World, claimed: &Claimed, sent: Sent) {
         item: claimed.item.clone(),
         sent,
         beside: Vec::new(),
+        spares: Spares::new(),
     });
 }
 
@@ -120,7 +122,11 @@ fn a_decision_during_a_post_is_shown_by_an_edit() {
         .find(|card| OutboxId::of_card(&card.id) == edit.item.id)
         .expect("there");
     assert_eq!(card.state, DeliveryState::Settled);
-    assert!(!world.memory.outbox.contains_key(&edit.item.id));
+    assert_eq!(
+        Some(world.memory.outbox[&edit.item.id].not_before),
+        world.row(&id).confirmation.permit_until(),
+        "it waits for nothing but the end of the permit"
+    );
 }
 
 #[test]

@@ -4,17 +4,23 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-use gatepost_channel::{Card, CardForm, Failure, Inert, MessageRef, Pace, PostKey, Posted, UtcMillis};
-use tracing::{debug, warn};
+use gatepost_channel::{
+    Card, CardForm, Failure, FullView, Inert, MessageRef, Pace, PostKey, Posted, UtcMillis,
+};
+use tracing::{debug, info, warn};
 
-use super::Errand;
 use super::card::CardMaker;
 use super::claim::{Claim, Claimed};
+use super::dialog::Sight;
+use super::escalate::{self, Escalate};
+use super::plan::{Planned, Spares};
 use super::record::{Record, Sent};
 use super::registry::{Listed, Registry};
-use super::shared::Shows;
+use super::shared::{self, Shows};
+use super::{Errand, OutboxItem, plan, thread};
 use crate::clock::Clock;
-use crate::ids::{ChannelName, ConfirmationId, Ids, WorkerId};
+use crate::confirmation::{Delivery, Dossier};
+use crate::ids::{ChannelName, ConfirmationId, DeliveryId, Ids, WorkerId};
 use crate::lifecycle::Tasks;
 use crate::storage::Store;
 
@@ -43,9 +49,11 @@ pub struct Sender {
     registry: Registry,
     maker: CardMaker,
     clock: Arc<dyn Clock>,
+    ids: Arc<dyn Ids>,
     worker: WorkerId,
     pace: Mutex<BTreeMap<ChannelName, Bucket>>,
     last_post: Mutex<BTreeMap<ChannelName, UtcMillis>>,
+    troubles: Mutex<BTreeMap<ChannelName, String>>,
 }
 
 /// A token bucket for one channel.
@@ -88,7 +96,7 @@ impl Sender {
         registry: Registry,
         maker: CardMaker,
         clock: Arc<dyn Clock>,
-        ids: &dyn Ids,
+        ids: &Arc<dyn Ids>,
     ) -> Arc<Self> {
         let now = clock.now();
         let pace = registry
@@ -111,9 +119,11 @@ impl Sender {
             registry,
             maker,
             clock,
-            worker: WorkerId::fresh(ids),
+            worker: WorkerId::fresh(&**ids),
+            ids: Arc::clone(ids),
             pace: Mutex::new(pace),
             last_post: Mutex::default(),
+            troubles: Mutex::default(),
         })
     }
 
@@ -139,6 +149,34 @@ impl Sender {
             .unwrap_or_else(PoisonError::into_inner)
             .get(channel)
             .copied()
+    }
+
+    /// Why a channel takes no cards: what it said to the last one, by this process. Nothing once it has taken one again.
+    pub fn trouble(&self, channel: &ChannelName) -> Option<String> {
+        let troubles = self.troubles.lock().unwrap_or_else(PoisonError::into_inner);
+        troubles.get(channel).cloned()
+    }
+
+    /// Remembers how a channel took a card. What is temporary or not known tells nothing.
+    pub fn fared(&self, channel: &ChannelName, posted: &Posted) {
+        match posted {
+            Posted::At(_) | Posted::Minimal(_) => self.refused(channel, None),
+            Posted::NotSent(failure) => self.refused(channel, Some(failure)),
+            Posted::Unknown { .. } => {}
+        }
+    }
+
+    fn refused(&self, channel: &ChannelName, failure: Option<&Failure>) {
+        let mut troubles = self.troubles.lock().unwrap_or_else(PoisonError::into_inner);
+        match failure {
+            None => {
+                troubles.remove(channel);
+            }
+            Some(Failure::Retry { .. } | Failure::Gone { .. }) => {}
+            Some(failure) => {
+                troubles.insert(channel.clone(), failure.to_string());
+            }
+        }
     }
 
     /// Sends until the server stops. What was claimed is sent and recorded before the task ends.
@@ -168,7 +206,7 @@ impl Sender {
                 Ok(claimed) => {
                     for one in claimed {
                         // Before the next claim: what is taken must not be counted as free once more.
-                        if matches!(one.item.errand, Errand::Card { .. }) {
+                        if one.item.errand.is_message() {
                             self.spend(&one.item.channel);
                         }
                         let sender = Arc::clone(&self);
@@ -229,35 +267,14 @@ impl Sender {
             dossier,
             fellows,
         } = claimed;
-        let mut beside = Vec::new();
+        if let Errand::Escalate { .. } = item.errand {
+            return self.escalate(item, dossier).await;
+        }
         let sent = match self.registry.get(item.channel.as_str()) {
             None => no_channel(&item.errand),
-            Some(listed) => match &item.errand {
-                Errand::Notice { user, chat, text } => match listed.channel.private_notice() {
-                    None => Sent::Told,
-                    Some(notice) => match notice.tell(user, chat, &Inert::new(text)).await {
-                        Ok(()) => Sent::Told,
-                        Err(failure) => Sent::TellFailed(failure),
-                    },
-                },
-                Errand::Whisper { .. } => self.whisper(listed, &item, dossier.as_ref()).await,
-                Errand::Card { delivery, .. } => {
-                    let Some(dossier) = &dossier else { return };
-                    let Some(card) = dossier.deliveries.iter().find(|card| card.id == *delivery) else {
-                        return;
-                    };
-                    let edition = dossier.confirmation.edition;
-                    let now = self.clock.now();
-                    let looks = self.maker.message(dossier, &fellows, card, &listed.voice, now);
-                    let shows = Shows::of(dossier, &fellows, card);
-                    beside = shows.beside;
-                    if card.standing.is_empty() {
-                        self.post(listed, &looks, &PostKey(delivery.to_string()), edition)
-                            .await
-                    } else {
-                        edit(listed, &looks, shows.stale, edition).await
-                    }
-                }
+            Some(listed) => match self.carry_out(listed, &item, dossier.as_ref(), &fellows).await {
+                Some(sent) => sent,
+                None => return,
             },
         };
         debug!(channel = %item.channel, request = item.confirmation.as_ref().map(ConfirmationId::as_str), what = word(&sent), "sent");
@@ -265,14 +282,117 @@ impl Sender {
             onlooker.sent(&item.channel, item.confirmation.as_ref(), &sent);
         }
         let channel = item.channel.clone();
+        let spares = if sent.needs_spares() {
+            self.spares(dossier.as_ref(), &fellows)
+        } else {
+            Spares::new()
+        };
+        let beside = beside(&item, dossier.as_ref(), &fellows);
         // A record that is lost (the store is down) is made good by the claim's end: the row is claimed again.
-        if let Err(error) = self.store.run(Record { item, sent, beside }).await {
+        let record = Record {
+            item,
+            sent,
+            beside,
+            spares,
+        };
+        if let Err(error) = self.store.run(record).await {
             warn!(%error, %channel, "what was sent could not be recorded");
         }
     }
 
+    /// What the errand asks for, on its channel. `None` where there is nothing to be done about a request that is not there.
+    async fn carry_out(
+        &self,
+        listed: &Listed,
+        item: &OutboxItem,
+        dossier: Option<&Dossier>,
+        fellows: &[Dossier],
+    ) -> Option<Sent> {
+        let card_of = |delivery: &DeliveryId| {
+            let dossier = dossier?;
+            let mut cards = dossier.deliveries.iter();
+            Some((dossier, cards.find(|card| card.id == *delivery)?))
+        };
+        Some(match &item.errand {
+            Errand::Escalate { .. } => return None,
+            Errand::Notice { user, chat, text } => match listed.channel.private_notice() {
+                None => Sent::Told,
+                Some(notice) => match notice.tell(user, chat, &Inert::new(text)).await {
+                    Ok(()) => Sent::Told,
+                    Err(failure) => Sent::TellFailed(failure),
+                },
+            },
+            Errand::Whisper { .. } => self.whisper(listed, item, dossier).await,
+            Errand::View {
+                delivery,
+                user,
+                revision,
+                page,
+            } => {
+                let dossier = dossier?;
+                let key = PostKey(format!("{}:{page}", item.id));
+                self.view(listed, dossier, delivery, (user, *revision), *page, &key)
+                    .await
+            }
+            Errand::Line { delivery, line, .. } => {
+                let about = card_of(delivery)?;
+                thread::say(&self.maker, listed, (item, *line), about, self.clock.now()).await
+            }
+            Errand::Card { delivery, .. } => {
+                let (dossier, card) = card_of(delivery)?;
+                let edition = dossier.confirmation.edition;
+                let now = self.clock.now();
+                let looks = self.maker.message(dossier, fellows, card, &listed.voice, now);
+                if card.stands() {
+                    let sent = self.edit(listed, (dossier, card), fellows, &looks).await;
+                    if let Sent::Edited { failed, .. } = &sent {
+                        for (_, failure) in failed {
+                            self.refused(&listed.name, Some(failure));
+                        }
+                    }
+                    sent
+                } else {
+                    self.post(listed, &looks, &key(card), edition).await
+                }
+            }
+        })
+    }
+
+    /// Cards for the rest of the chain of the request, and of those that share a message with it.
+    fn spares(&self, dossier: Option<&Dossier>, fellows: &[Dossier]) -> Spares {
+        let all = dossier.into_iter().chain(fellows);
+        let planned = all.map(|dossier| {
+            let cards = plan::spares(&self.registry, &self.maker, &*self.ids, dossier);
+            let revision = dossier.confirmation.revision;
+            (dossier.confirmation.id.clone(), Planned { cards, revision })
+        });
+        planned.collect()
+    }
+
+    /// Plans the cards of the channels that the next step brings in, and takes the step.
+    async fn escalate(&self, item: OutboxItem, dossier: Option<Dossier>) {
+        let Some(dossier) = dossier else { return };
+        let step = escalate::step_of(&dossier.confirmation, &item.errand).unwrap_or_default();
+        let planned = Planned {
+            cards: plan::asking(&self.registry, &self.maker, &*self.ids, &dossier, &step.channels),
+            revision: dossier.confirmation.revision,
+        };
+        let request = dossier.confirmation.id;
+        match self.store.run(Escalate { item, planned }).await {
+            Ok(true) => {
+                info!(%request, "nobody decided, so the next step was taken");
+                metrics::counter!("gatepost_escalations_total").increment(1);
+            }
+            Ok(false) => {}
+            // The row is claimed again when the claim's time is over.
+            Err(error) => warn!(%error, %request, "a step could not be taken"),
+        }
+    }
+
     async fn post(&self, listed: &Listed, card: &Card, key: &PostKey, edition: u32) -> Sent {
-        match listed.channel.post(card, key).await {
+        let posted = listed.channel.post(card, key).await;
+        self.fared(&listed.name, &posted);
+        match posted {
             Posted::At(at) => self.posted(listed, at, CardForm::LaidOut, edition),
             Posted::Minimal(at) => self.posted(listed, at, CardForm::Minimal, edition),
             Posted::Unknown { why } => Sent::PostUnknown(why),
@@ -296,6 +416,113 @@ impl Sender {
         }
     }
 
+    /// Brings the messages of a card up to date that show an older edition: the group's, and those of people who were shown everything.
+    async fn edit(
+        &self,
+        listed: &Listed,
+        of: (&Dossier, &Delivery),
+        fellows: &[Dossier],
+        looks: &Card,
+    ) -> Sent {
+        let (mut done, mut failed) = (Vec::new(), Vec::new());
+        let mut note = |at: &MessageRef, edited: Result<CardForm, Failure>| match edited {
+            Ok(form) => done.push((at.clone(), form)),
+            Err(failure) => {
+                warn!(channel = %listed.name, %failure, "a card was not edited");
+                failed.push((at.clone(), failure));
+            }
+        };
+        let shows = Shows::of(of.0, fellows, of.1);
+        for at in &shows.stale {
+            note(at, listed.channel.edit(at, looks).await);
+        }
+        for (dossier, card) in shared::in_message(of, fellows) {
+            let edition = dossier.confirmation.edition;
+            for message in card.standing.iter().filter(|message| message.edition < edition) {
+                let Some(reader) = &message.reader else { continue };
+                let sight = Sight {
+                    user: &reader.user,
+                    channel: &listed.name,
+                    at: &message.at,
+                };
+                let view = self.sight(listed, dossier, card, sight, reader.revision);
+                let edited = match listed.channel.pages() {
+                    Some(pages) => pages.edit(&message.at, &view).await,
+                    None => Ok(()),
+                };
+                note(&message.at, edited.map(|()| CardForm::LaidOut));
+            }
+        }
+        Sent::Edited {
+            edition: of.0.confirmation.edition,
+            done,
+            failed,
+        }
+    }
+
+    /// Sends the next of the messages that show one person everything. What they were told is of one revision: of another one nothing
+    /// more is sent.
+    async fn view(
+        &self,
+        listed: &Listed,
+        dossier: &Dossier,
+        delivery: &DeliveryId,
+        reader: (&str, u32),
+        page: u32,
+        key: &PostKey,
+    ) -> Sent {
+        let (user, revision) = reader;
+        let card = dossier.deliveries.iter().find(|card| card.id == *delivery);
+        let (Some(card), Some(pages)) = (card, listed.channel.pages()) else {
+            return Sent::Told;
+        };
+        let Some(first) = card
+            .standing
+            .first()
+            .filter(|_| dossier.confirmation.revision == revision)
+        else {
+            return Sent::Told;
+        };
+        let sight = Sight {
+            user,
+            channel: &listed.name,
+            at: &first.at,
+        };
+        let view = self.sight(listed, dossier, card, sight, revision);
+        let Some(count) = pages.count(&view) else {
+            return Sent::Told;
+        };
+        match pages.send(user, &view, page, key).await {
+            Posted::At(at) | Posted::Minimal(at) => Sent::Page {
+                last: (page + 1 >= count).then_some((at, dossier.confirmation.edition)),
+            },
+            Posted::Unknown { why } => Sent::PostUnknown(why),
+            Posted::NotSent(failure) => {
+                warn!(channel = %listed.name, %failure, "a full view was not sent");
+                Sent::PostFailed(failure)
+            }
+        }
+    }
+
+    /// Everything as it stands, for a person who was shown this revision. Once there is another one, they have not seen everything.
+    fn sight(
+        &self,
+        listed: &Listed,
+        dossier: &Dossier,
+        card: &Delivery,
+        sight: Sight<'_>,
+        revision: u32,
+    ) -> FullView {
+        let view = self
+            .maker
+            .everything(dossier, card, sight.at, (&listed.voice, self.clock.now()));
+        let seen = self.maker.seen(&view, sight);
+        FullView {
+            seen: seen.filter(|_| dossier.confirmation.revision == revision),
+            ..view
+        }
+    }
+
     fn spend(&self, channel: &ChannelName) {
         if let Some(bucket) = self
             .pace
@@ -308,21 +535,21 @@ impl Sender {
     }
 }
 
-async fn edit(listed: &Listed, card: &Card, stale: Vec<MessageRef>, edition: u32) -> Sent {
-    let (mut done, mut failed) = (Vec::new(), Vec::new());
-    for at in stale {
-        match listed.channel.edit(&at, card).await {
-            Ok(form) => done.push((at, form)),
-            Err(failure) => {
-                warn!(channel = %listed.name, %failure, "a card was not edited");
-                failed.push((at, failure));
-            }
-        }
-    }
-    Sent::Edited {
-        edition,
-        done,
-        failed,
+/// Which editions the message of a card's row shows of the other cards that stand in it.
+fn beside(item: &OutboxItem, dossier: Option<&Dossier>, fellows: &[Dossier]) -> Vec<(DeliveryId, u32)> {
+    let (Some(dossier), Errand::Card { delivery, .. }) = (dossier, &item.errand) else {
+        return Vec::new();
+    };
+    let card = dossier.deliveries.iter().find(|card| card.id == *delivery);
+    card.map_or_else(Vec::new, |card| Shows::of(dossier, fellows, card).beside)
+}
+
+/// Names the attempts to post a card: another name once a message of it was deleted, since under the old one the platform may
+/// take the card for posted.
+fn key(card: &Delivery) -> PostKey {
+    match card.lost {
+        0 => PostKey(card.id.to_string()),
+        lost => PostKey(format!("{}.{lost}", card.id)),
     }
 }
 
@@ -332,7 +559,11 @@ fn no_channel(errand: &Errand) -> Sent {
         Errand::Card { .. } => Sent::PostFailed(Failure::Setup {
             why: "the channel is no longer configured".to_owned(),
         }),
-        Errand::Notice { .. } | Errand::Whisper { .. } => Sent::Told,
+        Errand::Notice { .. }
+        | Errand::Whisper { .. }
+        | Errand::View { .. }
+        | Errand::Line { .. }
+        | Errand::Escalate { .. } => Sent::Told,
     }
 }
 
@@ -342,8 +573,10 @@ const fn word(sent: &Sent) -> &'static str {
         Sent::PostUnknown(_) => "post unknown",
         Sent::PostFailed(_) => "post failed",
         Sent::Edited { .. } => "edited",
+        Sent::Page { .. } => "shown",
         Sent::Told => "told",
         Sent::TellFailed(_) => "not told",
+        Sent::MessageGone { .. } => "the message is gone",
     }
 }
 

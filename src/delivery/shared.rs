@@ -16,14 +16,16 @@ use crate::ids::DeliveryId;
 /// One request of a message with its card there.
 type Shown<'a> = (&'a Dossier, &'a Delivery);
 
-/// The requests that stand in one message with this card, in order. `fellows` is the whole set of its request.
-pub fn in_message<'a>(fellows: &'a [Dossier], card: &Delivery) -> Vec<Shown<'a>> {
-    let host = card.host.as_ref().unwrap_or(&card.id);
+/// The requests that stand in one message with this card, in order; itself alone where no other does. `fellows` is the whole set of
+/// its request.
+pub fn in_message<'a>(of: Shown<'a>, fellows: &'a [Dossier]) -> Vec<Shown<'a>> {
+    let host = of.1.host.as_ref().unwrap_or(&of.1.id);
     let here = |other: &&Delivery| other.id == *host || other.host.as_ref() == Some(host);
-    fellows
+    let together: Vec<_> = fellows
         .iter()
         .filter_map(|dossier| Some((dossier, dossier.deliveries.iter().find(here)?)))
-        .collect()
+        .collect();
+    if together.is_empty() { vec![of] } else { together }
 }
 
 /// What the message of a card shows once it is sent as things stand.
@@ -38,13 +40,14 @@ pub struct Shows {
 impl Shows {
     /// Of the card of a request; `fellows` is the whole set of the request.
     pub fn of(dossier: &Dossier, fellows: &[Dossier], card: &Delivery) -> Self {
-        let mut together = in_message(fellows, card);
+        let mut together = in_message((dossier, card), fellows);
         together.retain(|(_, other)| other.id != card.id);
         let old = |(dossier, card): (&Dossier, &Delivery), at: &MessageRef| {
             let shown = card.standing.iter().find(|message| message.at == *at);
             shown.is_none_or(|message| message.edition < dossier.confirmation.edition)
         };
-        let places = card.standing.iter().map(|message| &message.at);
+        let group = card.standing.iter().filter(|message| message.reader.is_none());
+        let places = group.map(|message| &message.at);
         let stale =
             places.filter(|at| old((dossier, card), at) || together.iter().any(|other| old(*other, at)));
         Self {
@@ -68,7 +71,7 @@ impl CardMaker {
         voice: &Voice,
         now: UtcMillis,
     ) -> Card {
-        match in_message(fellows, delivery).as_slice() {
+        match in_message((dossier, delivery), fellows).as_slice() {
             [] | [_] => self.card(dossier, delivery, voice, now),
             together => self.shared(together, voice, now),
         }
@@ -165,7 +168,7 @@ impl Fits for Fitting {
         let Some(newest) = members.last() else {
             return false;
         };
-        newest.deliveries.iter().all(|card| {
+        newest.deliveries.iter().filter(|card| card.asks()).all(|card| {
             self.registry.get(card.channel.as_str()).is_some_and(|listed| {
                 let looks = self
                     .maker

@@ -11,6 +11,7 @@ use proptest::prelude::*;
 use super::Errand;
 use super::button::ServerKey;
 use super::claim::{Claim, Claimed};
+use super::plan::Spares;
 use super::record::{Record, Sent};
 use super::shared::{Shows, in_message};
 use crate::confirmation::create::Created;
@@ -101,10 +102,7 @@ impl Play {
             .iter()
             .find(|card| card.id == *delivery)
             .expect("its card");
-        let mut together = in_message(fellows, card);
-        if together.is_empty() {
-            together.push((dossier, card));
-        }
+        let together = in_message((dossier, card), fellows);
         let row = |(dossier, card): &(&Dossier, &crate::confirmation::Delivery)| {
             (
                 dossier.confirmation.id.clone(),
@@ -203,6 +201,7 @@ impl Play {
                     item,
                     sent,
                     beside: shows.beside,
+                    spares: Spares::new(),
                 });
             }
         }
@@ -282,11 +281,10 @@ impl Play {
                 }
                 let press = self.pressing(&name, &seen.rows[0], *yes);
                 let before = self.votes();
-                let decided = self.world.memory.run(&DecideAll {
-                    press,
-                    set: seen.set,
-                    key: ServerKey::new(KEY),
-                });
+                let decided = self
+                    .world
+                    .memory
+                    .run(&DecideAll::new(press, seen.set, ServerKey::new(KEY)));
                 let judged = matches!(decided.ruling, AllRuling::Judged(_));
                 for (id, count) in self.votes() {
                     let shown = seen.rows.iter().any(|(shown, _, _)| *shown == id);

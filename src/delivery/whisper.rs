@@ -123,6 +123,7 @@ impl Sender {
                 .card
         });
         let reply = Reply {
+            refused: false,
             tone: *tone,
             text: Inert::new(text),
             card,

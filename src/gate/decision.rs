@@ -5,6 +5,7 @@
 use gatepost_channel::Decision;
 use serde::{Deserialize, Serialize};
 
+use super::authority::{BreakGlass, StepUp};
 use super::collapse::Collapse;
 use super::edit::EditTerms;
 use super::grant::GrantTerms;
@@ -33,6 +34,12 @@ pub struct DecisionTerms {
     /// When like requests share a card, so that they can be answered together.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub collapse: Option<Collapse>,
+    /// What an approval takes beside the press.
+    #[serde(skip_serializing_if = "StepUp::is_none")]
+    pub step_up: StepUp,
+    /// Who may approve alone in need.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub break_glass: Option<BreakGlass>,
 }
 
 /// Which answers need a reason in words.
@@ -92,22 +99,7 @@ pub struct Stage {
 pub fn everybody(stages: &[Stage]) -> Approvers {
     let mut all = Approvers::default();
     for stage in stages {
-        let Approvers {
-            roles,
-            operators,
-            on_call,
-        } = &stage.approvers;
-        for (into, from) in [
-            (&mut all.roles, roles),
-            (&mut all.operators, operators),
-            (&mut all.on_call, on_call),
-        ] {
-            for name in from {
-                if !into.contains(name) {
-                    into.push(name.clone());
-                }
-            }
-        }
+        all.include(&stage.approvers);
     }
     all
 }
@@ -192,6 +184,12 @@ impl DecisionTerms {
         terms.edits = edits.and_then(|(ours, theirs)| ours.and(theirs));
         let both = self.collapse.zip(other.collapse);
         terms.collapse = both.map(|(ours, theirs)| ours.and(theirs));
+        terms.step_up = self.step_up.and(other.step_up);
+        terms.break_glass = self
+            .break_glass
+            .as_ref()
+            .zip(other.break_glass.as_ref())
+            .map(|(ours, theirs)| ours.and(theirs));
         if !other.stages.is_empty() && other.stages != self.stages {
             if terms.stages.is_empty() {
                 terms.stages.push(own);

@@ -1,11 +1,15 @@
 //! The gate: what a tool call is, what policy says about it, and what people may see of it.
 //!
 //! In reading order: [`json`] and [`number`] give arguments one meaning, [`arguments`] and [`digest`] name a call,
-//! [`redact`](mod@redact) hides what people must not see, [`decision`] says what an answer needs, [`duty`] who is on call or away,
-//! [`edit`] what people may change of a call, [`verdict`] why a call does not run.
+//! [`redact`](mod@redact) hides what people must not see, [`decision`] says what an answer needs, [`authority`] and [`code`] what it
+//! takes beside it, [`after`] what happens while none comes, [`duty`] who is on call or away, [`edit`] what people may change of a
+//! call, [`verdict`] why a call does not run.
 //! The room is pure: it knows no platform, store, web, clock or chance.
 
+pub mod after;
 pub mod arguments;
+pub mod authority;
+pub mod code;
 pub mod collapse;
 pub mod decision;
 pub mod digest;
@@ -20,6 +24,7 @@ pub mod terms;
 pub mod verdict;
 pub mod view;
 
+pub use after::AfterTerms;
 pub use arguments::{Arguments, InvalidArguments, ToolName};
 pub use decision::{DecisionTerms, RequireReason, Stage};
 pub use digest::{Digest, ShortCode};

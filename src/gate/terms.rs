@@ -4,6 +4,7 @@
 use gatepost_channel::Risk;
 use serde::{Deserialize, Serialize};
 
+use super::after::AfterTerms;
 use super::decision::{self, DecisionTerms, Stage};
 use super::policy::{Approvers, PartialView};
 
@@ -41,6 +42,9 @@ pub struct Terms {
     /// What an answer needs, and what else can be answered.
     #[serde(default, skip_serializing_if = "DecisionTerms::is_plain")]
     pub decision: DecisionTerms,
+    /// What happens after the cards were posted.
+    #[serde(default, skip_serializing_if = "AfterTerms::is_silent")]
+    pub after: AfterTerms,
 }
 
 impl Terms {
@@ -75,6 +79,7 @@ impl Terms {
                 terms.redact.push(pointer.clone());
             }
         }
+        terms.after = terms.after.together_with(&other.after);
         let own = Stage {
             name: String::new(),
             approvers: self.approvers.clone(),
@@ -133,6 +138,7 @@ mod tests {
             redact: Vec::new(),
             risk: None,
             decision: DecisionTerms::default(),
+            after: AfterTerms::default(),
         };
         let mild = Terms {
             deny_threshold: 3,

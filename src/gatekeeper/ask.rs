@@ -105,19 +105,7 @@ impl Gatekeeper {
                 })
             }
             (Effect::Confirm, Some(terms)) => {
-                let asked = Asked {
-                    token: caller.token.clone(),
-                    tool: question.tool.clone(),
-                    args: question.args.canonical().to_owned(),
-                    digest,
-                    agent_id: question.agent_id.clone(),
-                    session_id: question.session_id.clone(),
-                    tool_call_id: question.tool_call_id.clone(),
-                    requester: question.requester.clone(),
-                    metadata: question.metadata.as_ref().map(Json::canonical),
-                    persons,
-                    job: question.job.clone(),
-                };
+                let asked = asked(caller, &question, digest, persons);
                 let ids = &**self.ids();
                 let id = ConfirmationId::fresh(ids);
                 let reason = Some(judgement.reason.clone());
@@ -331,6 +319,23 @@ impl Gatekeeper {
         }
         draft.job.clone_from(&question.job);
         draft
+    }
+}
+
+/// The call as it is stored.
+fn asked(caller: &Caller, question: &Question, digest: Digest, persons: Vec<OperatorId>) -> Asked {
+    Asked {
+        token: caller.token.clone(),
+        tool: question.tool.clone(),
+        args: question.args.canonical().to_owned(),
+        digest,
+        agent_id: question.agent_id.clone(),
+        session_id: question.session_id.clone(),
+        tool_call_id: question.tool_call_id.clone(),
+        requester: question.requester.clone(),
+        metadata: question.metadata.as_ref().map(Json::canonical),
+        persons,
+        job: question.job.clone(),
     }
 }
 

@@ -93,7 +93,7 @@ impl Gatekeeper {
                 About::Button(_) | About::Nothing => read.as_ref(),
             };
             if let Some(dossier) = dossier.filter(|dossier| dossier.confirmation.org == home.org) {
-                let cast = casts(&dossier.votes);
+                let cast = [casts(&dossier.votes), arms(dossier)].concat();
                 let (voters, stated) = tokio::join!(
                     self.directories().again(&home.org, &cast, AT_A_CLICK),
                     self.stated(&home.org, &dossier.confirmation.asked, For::Person),
@@ -128,7 +128,7 @@ impl Gatekeeper {
         casts.extend(
             dossier
                 .into_iter()
-                .flat_map(|dossier| self::casts(&dossier.votes)),
+                .flat_map(|dossier| [self::casts(&dossier.votes), self::arms(dossier)].concat()),
         );
         let found = self.directories().again(org, &casts, AT_LEISURE).await;
         let mut insight = Insight::default();
@@ -151,6 +151,13 @@ impl Gatekeeper {
                 self.directories()
                     .again(&row.org, &casts(votes), AT_LEISURE)
                     .await
+            }
+            Some(Basis::BreakGlass(broken)) => {
+                let cast = Cast {
+                    person: &broken.person,
+                    account: None,
+                };
+                self.directories().again(&row.org, &[cast], AT_LEISURE).await
             }
             Some(Basis::Grant(id)) => match self.grant(&row.org, id).await? {
                 Some(grant) => self.grantors(&grant).await,
@@ -240,9 +247,27 @@ impl Gatekeeper {
 fn casts(votes: &[Vote]) -> Vec<Cast<'_>> {
     votes
         .iter()
-        .map(|vote| Cast {
-            person: &vote.person,
-            account: vote.content.account.as_ref(),
+        .flat_map(|vote| {
+            let own = Cast {
+                person: &vote.person,
+                account: vote.content.account.as_ref(),
+            };
+            let second = vote.content.second.as_ref().map(|second| Cast {
+                person: &second.person,
+                account: second.account.as_ref(),
+            });
+            [Some(own), second].into_iter().flatten()
+        })
+        .collect()
+}
+
+/// Those whose approval waits for what completes it.
+fn arms(dossier: &Dossier) -> Vec<Cast<'_>> {
+    let armed = dossier.confirmation.progress.armed.iter();
+    armed
+        .map(|arm| Cast {
+            person: &arm.person,
+            account: arm.account.as_ref(),
         })
         .collect()
 }

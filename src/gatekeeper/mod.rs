@@ -11,7 +11,7 @@ use gatepost_channel::Decision;
 
 use crate::audit::Opening;
 use crate::confirmation::cancel::{Cancel, Cancelled};
-use crate::confirmation::decide::{Ballot, Decide, Decided, Refusal, Ruling, Surface, Target};
+use crate::confirmation::decide::{Backing, Ballot, Decide, Decided, Refusal, Ruling, Surface, Target};
 use crate::confirmation::grant::Wish;
 use crate::confirmation::outcome::{Report, Reported};
 use crate::confirmation::roll::Roll;
@@ -25,6 +25,7 @@ use crate::storage::{Store, StoreError};
 
 pub mod ask;
 pub mod attend;
+mod break_glass;
 pub mod council;
 pub mod directory;
 pub mod edit;
@@ -63,6 +64,10 @@ pub struct Saying<'a> {
     pub edited_args: Option<&'a Arguments>,
     /// Which edit of the arguments they saw; nothing where they know of none.
     pub edit: Option<u32>,
+    /// The one-time code that they give with it.
+    pub code: Option<&'a str>,
+    /// That they go past everybody else.
+    pub break_glass: bool,
 }
 
 impl Saying<'_> {
@@ -74,6 +79,8 @@ impl Saying<'_> {
             grant: None,
             edited_args: None,
             edit: None,
+            code: None,
+            break_glass: false,
         }
     }
 }
@@ -224,6 +231,8 @@ impl Gatekeeper {
             grant,
             edited_args,
             edit: seen,
+            code,
+            break_glass,
         } = saying;
         let revised = match edited_args {
             None => None,
@@ -236,6 +245,11 @@ impl Gatekeeper {
             None => (None, None),
             Some(Ok(revised)) => (Some(Ok(revised)), None),
             Some(Err(unfit)) => (Some(Err(unfit.why)), Some(unfit)),
+        };
+        let glass = if break_glass {
+            Some(self.glass(operator, org, id, reason).await?)
+        } else {
+            None
         };
         let dossier = if self.directories().is_in_use(org) {
             self.store().read().dossier(id).await?
@@ -255,10 +269,22 @@ impl Gatekeeper {
             edit,
             seen,
             surface,
+            backing: Backing {
+                code: code.map(|code| code.chars().take(MAX_WORD).collect()),
+                glass,
+            },
             roll,
             insight,
         };
         let decided = self.0.store.run(decide).await?;
+        if break_glass && decided.ruling == Ruling::Settled {
+            metrics::counter!("gatepost_break_glass_total").increment(1);
+            tracing::warn!(
+                request = id.as_str(),
+                operator = operator.as_str(),
+                "somebody broke the glass"
+            );
+        }
         self.tell_vote(&decided);
         Ok(Ruled { decided, unfit })
     }

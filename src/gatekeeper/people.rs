@@ -37,8 +37,10 @@ pub struct People {
 impl People {
     /// The map over these persons.
     pub fn new(people: impl IntoIterator<Item = Person>) -> Self {
-        let mut map = Self::default();
-        map.persons = people.into_iter().collect();
+        let mut map = Self {
+            persons: people.into_iter().collect(),
+            ..Self::default()
+        };
         for person in &map.persons {
             for org in &person.orgs {
                 let names = [&person.id.0].into_iter().chain(&person.email);
@@ -68,6 +70,17 @@ impl People {
                 };
                 self.by_identity.get(&(org.clone(), identity))
             })
+        })
+    }
+
+    /// By what id this person is known on a channel: by the channel's name first, then by its kind; of several the first in order.
+    pub fn known_as(&self, org: &Org, channel: &str, kind: &str, person: &OperatorId) -> Option<&str> {
+        [channel, kind].into_iter().find_map(|scope| {
+            self.by_identity
+                .iter()
+                .filter(|((of, identity), known)| of == org && identity.scope == scope && *known == person)
+                .map(|((_, identity), _)| identity.id.as_str())
+                .min()
         })
     }
 

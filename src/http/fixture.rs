@@ -291,7 +291,7 @@ impl Bench {
             registry.clone(),
             maker.clone(),
             Arc::clone(&shared),
-            &*ids,
+            &ids,
         );
         let dana = super::auth::Operator {
             id: "dana".into(),
@@ -313,7 +313,7 @@ impl Bench {
             shapes: crate::gatekeeper::KnownShapes::default(),
         });
         let api = Api::new(Parts {
-            intake: Intake::new(gatekeeper.clone(), Arc::clone(&shared)),
+            intake: Intake::new(gatekeeper.clone(), Arc::clone(&shared), tasks.clone()),
             gatekeeper,
             sender,
             clock: shared,
@@ -579,14 +579,12 @@ impl Verifier for FakeChannel {
                 ids: vec![text("user")],
                 tenant: None,
             },
-            decision: if text("decision") == "approve" {
-                Decision::Approve
-            } else {
-                Decision::Reject
-            },
+            decision: serde_json::from_value(json["decision"].clone()).unwrap_or(Decision::Reject),
             button: text("button").parse().ok(),
             reason: json["reason"].as_str().map(str::to_owned),
             grant: json["grant"].as_str().map(str::to_owned),
+            vantage: gatepost_channel::Vantage::Card,
+            opener: None,
             replay_key: text("key"),
         }))
     }

@@ -82,6 +82,12 @@ codes! {
     AlreadyVoted = "already_voted", 409, "This person has voted";
     /// Somebody approved in the person's place before.
     AlreadyRepresented = "already_represented", 409, "Somebody has answered in this person's place";
+    /// The person's approval waits already for what completes it.
+    AlreadyArmed = "already_armed", 409, "The approval waits already";
+    /// The rule lets nobody break the glass.
+    BreakGlassNotOffered = "break_glass_not_offered", 409, "The rule lets nobody break the glass";
+    /// The glass was broken as often as the rule allows.
+    BreakGlassUsedUp = "break_glass_used_up", 409, "The glass was broken as often as the rule allows";
     /// The request is not approved.
     NotApproved = "not_approved", 409, "The request is not approved";
     /// The call is not the one that was approved; the permit stays usable.
@@ -124,10 +130,14 @@ codes! {
     ReasonRequired = "reason_required", 422, "The rule asks for a reason";
     /// The request does not take these arguments in place of its own; nothing was decided.
     EditRefused = "edit_refused", 422, "The changed arguments are not taken";
+    /// The rule asks for a one-time code; nothing was decided.
+    CodeRequired = "code_required", 422, "The rule asks for a one-time code";
     /// There is no piece of this name.
     UnknownPiece = "unknown_piece", 422, "There is no such piece";
     /// One token waits for people as often as one may.
     TooManyWaits = "too_many_waits", 429, "This token waits too often at the same time";
+    /// Too many wrong one-time codes.
+    TooManyCodes = "too_many_codes", 429, "Too many wrong codes";
     /// Too often.
     Throttled = "throttled", 429, "Too often";
     /// A fault of ours.

@@ -192,7 +192,7 @@ impl Answer {
                 let themselves = row.asked.persons.contains(person) && !row.terms.self_approval;
                 let may_decide = self
                     .roll
-                    .may_decide(person, &row.org, &row.terms, workspace.now());
+                    .may_decide(person, &row.org, &row.in_force(), workspace.now());
                 under_way && !themselves && may_decide
             })
         })

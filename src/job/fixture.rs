@@ -12,7 +12,7 @@ use crate::audit::{ChainHead, Event, Sealed};
 use crate::clock::{Clock, ManualClock};
 use crate::confirmation::consume::Consume;
 use crate::confirmation::create::{Create, Created, shown_args};
-use crate::confirmation::decide::{Ballot, Decide, Insight, Surface, Target};
+use crate::confirmation::decide::{Backing, Ballot, Decide, Insight, Surface, Target};
 use crate::confirmation::grant::Grant;
 use crate::confirmation::roll::{Roll, Voter};
 use crate::confirmation::{Asked, Confirmation, Dossier, Status};
@@ -32,7 +32,6 @@ use crate::storage::{
 };
 
 mod folder;
-
 pub(crate) use folder::Folder;
 
 /// The rows.
@@ -99,6 +98,7 @@ pub(crate) fn terms() -> Terms {
         risk: None,
         redact: Vec::new(),
         decision: DecisionTerms::default(),
+        after: crate::gate::AfterTerms::default(),
     }
 }
 
@@ -455,6 +455,7 @@ impl World {
             edit: None,
             seen: None,
             surface: Surface::Api,
+            backing: Backing::default(),
             roll: roll(),
             insight: Insight::default(),
         });

@@ -50,6 +50,8 @@ pub struct ConfirmationFilter {
     pub q: Option<String>,
     /// Decided before this instant, parked on by a job, and not resumed.
     pub stuck_since: Option<UtcMillis>,
+    /// Only those that one person approved past everybody else.
+    pub break_glass: bool,
     /// At most so many; the store caps it at 200.
     pub limit: usize,
     /// From the last page.

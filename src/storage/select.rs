@@ -182,6 +182,15 @@ where
         }
         select.push(")");
     }
+    if filter.break_glass {
+        // A text inside of the progress has its quotes escaped, so this stands where it is meant and nowhere else.
+        let broken = r#""basis":{"break_glass":"#;
+        select
+            .and(A::CONTAINS)
+            .push("(progress, ")
+            .text(broken)
+            .push(") > 0");
+    }
     newest_first(&mut select, List::Confirmations, filter.cursor.as_deref(), size)?;
     Ok(select.query)
 }

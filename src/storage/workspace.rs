@@ -8,6 +8,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap, HashSet};
 use gatepost_channel::{AppKey, UtcMillis};
 use serde::{Deserialize, Serialize};
 
+mod card;
 mod grant;
 mod set;
 

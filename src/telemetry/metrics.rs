@@ -107,6 +107,10 @@ fn describe() {
         "gatepost_callbacks_unstored_total",
         "Clicks that could not be stored in time"
     );
+    describe_counter!(
+        "gatepost_break_glass_total",
+        "Requests that one person approved past everybody who would have been asked"
+    );
     describe_counter!("gatepost_clicks_total", "Authentic clicks by ruling");
     describe_counter!(
         "gatepost_commands_total",

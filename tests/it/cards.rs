@@ -189,6 +189,8 @@ fn open() -> Dossier {
             token_hash: [0; 32],
             approvable: true,
             unheard: false,
+            lost: 0,
+            told: false,
             standing: Vec::new(),
             error: None,
         }],

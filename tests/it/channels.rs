@@ -34,6 +34,8 @@ fn words() -> Words {
         cut: "{shown} of {total} characters are shown".to_owned(),
         approve_in_full_view: "Approve it where everything can be seen.".to_owned(),
         reason: "Reason".to_owned(),
+        reject_with_reason: "Reject with a reason".to_owned(),
+        open_console: "Open in the console".to_owned(),
     }
 }
 
@@ -111,6 +113,7 @@ fn verified(
     match Verified::check(channel.webhook().expect("a webhook"), &raw, now)?.open() {
         Opened::Click(click) => Ok(*click),
         Opened::Command(command) => panic!("no click: {command:?}"),
+        Opened::Ask(ask) => panic!("no click: {ask:?}"),
         Opened::Answered { answer, ignored } => panic!("no click: {answer:?} {ignored:?}"),
     }
 }
@@ -262,6 +265,7 @@ async fn answer(State(channel): State<Arc<FeishuChannel>>, headers: HeaderMap, b
             webhook.answer(
                 click.get(),
                 &Reply {
+                    refused: false,
                     tone: ReplyTone::Success,
                     text,
                     card: Some(settled("x")),
@@ -269,6 +273,7 @@ async fn answer(State(channel): State<Arc<FeishuChannel>>, headers: HeaderMap, b
             )
         }
         Ok(Opened::Command(command)) => panic!("no click: {command:?}"),
+        Ok(Opened::Ask(ask)) => panic!("nobody asks here: {ask:?}"),
         Ok(Opened::Answered { answer, .. }) => answer,
         Err(_) => HttpAnswer {
             status: 401,

@@ -3,12 +3,15 @@
 //! Who clicked and where comes from the platform's own fields; what the button carries is looked at only to find the decision
 //! and the delivery. Nothing here judges whether the click counts.
 
-use gatepost_channel::{ButtonValue, Click, Decision, HttpAnswer, Inbound, PlatformUser, Reply, ReplyTone};
+use gatepost_channel::{
+    Ask, ButtonValue, Click, Decision, HttpAnswer, Inbound, PlatformUser, Reply, ReplyTone, Seen, Vantage,
+    Wants,
+};
 use serde_json::{Map, Value, json};
 
 use crate::card;
 use crate::document::{Object, text};
-use crate::elements::{reason_of, unspelled};
+use crate::elements::{EVERYTHING, reason_of, unspelled};
 
 /// Longest id that is taken from a callback, in bytes.
 const LONGEST_ID: usize = 256;
@@ -21,8 +24,8 @@ const LONGEST_TOAST: usize = 300;
 
 /// Reads a `card.action.trigger`. One that names no decision of ours is authentic but without effect: the clicker is told.
 pub(crate) fn read(event: &Object) -> Inbound {
-    match click(event) {
-        Ok(click) => Inbound::Click(click),
+    match press(event) {
+        Ok(inbound) => inbound,
         Err(why) => Inbound::Ignored {
             answer: without_effect(),
             why,
@@ -67,7 +70,7 @@ pub(crate) fn person(ids: &Object) -> Option<Vec<String>> {
     Some(known)
 }
 
-fn click(event: &Object) -> Result<Click, &'static str> {
+fn press(event: &Object) -> Result<Inbound, &'static str> {
     let replay_key = id(event, &["header", "event_id"]).ok_or("event_id_missing")?;
     let operator = object(event, "event").and_then(|event| object(event, "operator"));
     let ids = operator.and_then(person).ok_or("operator_missing")?;
@@ -79,41 +82,70 @@ fn click(event: &Object) -> Result<Click, &'static str> {
     let message = id(event, &["event", "context", "open_message_id"]).ok_or("message_missing")?;
     let action = object(event, "event").and_then(|event| object(event, "action"));
     let pressed = pressed(action.ok_or("value_missing")?)?;
-    Ok(Click {
-        app: id(event, &["header", "app_id"]),
-        chat,
-        message,
-        user: PlatformUser { ids, tenant },
-        decision: pressed.decision,
-        button: pressed.button,
-        reason: action.and_then(|action| reason(action, pressed.decision)),
-        grant: pressed.grant,
-        replay_key,
+    let app = id(event, &["header", "app_id"]);
+    let user = PlatformUser { ids, tenant };
+    Ok(match pressed {
+        Pressed::Shows(button) => Inbound::Ask(Ask {
+            app,
+            chat,
+            message,
+            user,
+            button,
+            wants: Wants::Everything,
+            opener: None,
+            replay_key,
+        }),
+        Pressed::Votes(vote) => Inbound::Click(Click {
+            app,
+            chat,
+            message,
+            user,
+            decision: vote.decision,
+            button: vote.button,
+            reason: action.and_then(|action| reason(action, vote.decision)),
+            grant: vote.grant,
+            vantage: match vote.seen {
+                None => Vantage::Card,
+                seen => Vantage::Alone { seen },
+            },
+            opener: None,
+            replay_key,
+        }),
     })
 }
 
 /// What a button says.
-struct Pressed {
+enum Pressed {
+    Votes(Voted),
+    Shows(Option<ButtonValue>),
+}
+
+/// What a button says that votes.
+struct Voted {
     decision: Decision,
     button: Option<ButtonValue>,
     grant: Option<String>,
+    seen: Option<Seen>,
 }
 
 /// Reads the button's value, or its name where a client sent a form without the value.
 fn pressed(action: &Object) -> Result<Pressed, &'static str> {
     let Some(value) = object(action, "value").filter(|value| !value.is_empty()) else {
         let name = text(action, &["name"]).filter(|name| name.len() <= LONGEST_NAME);
-        let (decision, button, scope) = name.and_then(unspelled).ok_or("value_missing")?;
-        return Ok(Pressed {
-            decision,
-            button: Some(button),
-            grant: scope.map(str::to_owned),
-        });
+        let named = name.and_then(unspelled).ok_or("value_missing")?;
+        return Ok(Pressed::Votes(Voted {
+            decision: named.decision,
+            button: Some(named.button),
+            grant: named.scope.map(str::to_owned),
+            seen: named.seen,
+        }));
     };
+    let button = text(value, &["b"]).and_then(|text| text.parse().ok());
     let decision = match text(value, &["decision"]) {
         Some("approve") => Decision::Approve,
         Some("reject") => Decision::Reject,
         Some(_) => return Err("decision_unknown"),
+        None if text(value, &["show"]) == Some(EVERYTHING) => return Ok(Pressed::Shows(button)),
         None => return Err("decision_missing"),
     };
     // What asks for more than this call, and cannot be read, is no approval of this call either.
@@ -122,11 +154,12 @@ fn pressed(action: &Object) -> Result<Pressed, &'static str> {
         Some(Value::String(scope)) if scope.len() <= LONGEST_NAME => Some(scope.clone()),
         Some(_) => return Err("grant_malformed"),
     };
-    Ok(Pressed {
+    Ok(Pressed::Votes(Voted {
         decision,
-        button: text(value, &["b"]).and_then(|text| text.parse().ok()),
+        button,
         grant,
-    })
+        seen: text(value, &["seen"]).and_then(|text| text.parse().ok()),
+    }))
 }
 
 /// A reason typed into the form of this answer; blank is none.

@@ -4,7 +4,9 @@
 //! the card travels as a JSON string inside JSON, so each quote, backslash and line break weighs more than it looks. What does
 //! not fit of the arguments is left out in the middle, the card says so, and Approve is not on it.
 
-use gatepost_channel::{Actions, Asks, Body, ButtonValue, Card, Clip, Decision, Inert, OnceMore, Risk, Tone};
+use gatepost_channel::{
+    Actions, Asks, Body, ButtonValue, Card, Clip, Decision, Inert, OnceMore, Risk, Seen, Tone,
+};
 
 use crate::arguments::{self, Extent};
 use crate::elements::{CardJson, Element, Template, Vote};
@@ -118,7 +120,8 @@ fn build(card: &Card, body: &Body, extent: Extent, all: bool) -> CardJson {
         if !may_approve {
             elements.push(Element::warning(own(&card.words.approve_in_full_view)));
         }
-        elements.extend(buttons(card, may_approve));
+        let shown = if all { Shown::Here } else { Shown::Elsewhere };
+        elements.extend(buttons(card, may_approve, shown));
     }
     elements.push(Element::note(own(&card.request_id)));
     CardJson::new(template(card), own(&card.title), own(&card.preview), elements)
@@ -126,13 +129,17 @@ fn build(card: &Card, body: &Body, extent: Extent, all: bool) -> CardJson {
 
 /// What can be pressed: Approve and what is offered beside it, then Reject in a form with a field for the reason. An approval
 /// that needs a reason stands in a form of its own, since a required field blocks every button of its form.
-fn buttons(card: &Card, may_approve: bool) -> Vec<Element> {
+pub(crate) fn buttons(card: &Card, may_approve: bool, shown: Shown) -> Vec<Element> {
     let Actions::Decide { asks, full_view, .. } = &card.actions else {
         return Vec::new();
     };
+    let seen = match shown {
+        Shown::Alone(seen) => Some(seen),
+        Shown::Here | Shown::Elsewhere => None,
+    };
     let (mut elements, mut row) = (Vec::new(), Vec::new());
     if may_approve {
-        let votes = approvals(card, asks);
+        let votes = approvals(card, asks, seen);
         if asks.reason_to_approve {
             elements.push(Element::form(
                 Decision::Approve,
@@ -144,11 +151,11 @@ fn buttons(card: &Card, may_approve: bool) -> Vec<Element> {
             row.extend(votes.into_iter().map(Element::vote));
         }
     }
-    row.extend(link(card, full_view.as_deref()));
+    row.extend(ways(card, full_view.as_deref(), shown));
     if !row.is_empty() {
         elements.push(Element::row(row));
     }
-    elements.extend(rejection(card).map(|vote| {
+    elements.extend(rejection(card, seen).map(|vote| {
         let required = asks.reason_to_reject;
         Element::form(Decision::Reject, label(&card.words.reason), required, vec![vote])
     }));
@@ -160,13 +167,13 @@ fn plain_buttons(card: &Card) -> Option<Element> {
     let Actions::Decide { full_view, .. } = &card.actions else {
         return None;
     };
-    let mut row: Vec<_> = rejection(card).map(Element::vote).into_iter().collect();
-    row.extend(link(card, full_view.as_deref()));
+    let mut row: Vec<_> = rejection(card, None).map(Element::vote).into_iter().collect();
+    row.extend(ways(card, full_view.as_deref(), Shown::Elsewhere));
     Some(Element::row(row))
 }
 
 /// Approve, and Approve for later calls too.
-fn approvals(card: &Card, asks: &Asks) -> Vec<Vote> {
+fn approvals(card: &Card, asks: &Asks, seen: Option<Seen>) -> Vec<Vote> {
     let once_more = asks.once_more.as_ref().map(question);
     let offers = asks.distinct(MOST_GRANTS).into_iter();
     let more = offers.map(|offer| (Some(offer.scope.clone()), label(&offer.label)));
@@ -178,6 +185,7 @@ fn approvals(card: &Card, asks: &Asks) -> Vec<Vote> {
             button: button(card)?,
             grant,
             once_more: once_more.clone(),
+            seen,
         })
     };
     all.filter_map(vote).collect()
@@ -192,13 +200,14 @@ pub(crate) fn question(asked: &OnceMore) -> OnceMore {
     }
 }
 
-fn rejection(card: &Card) -> Option<Vote> {
+fn rejection(card: &Card, seen: Option<Seen>) -> Option<Vote> {
     Some(Vote {
         decision: Decision::Reject,
         label: label(&card.words.reject),
         button: button(card)?,
         grant: None,
         once_more: None,
+        seen,
     })
 }
 
@@ -209,13 +218,36 @@ const fn button(card: &Card) -> Option<ButtonValue> {
     }
 }
 
-fn link(card: &Card, full_view: Option<&str>) -> Option<Element> {
-    let url = full_view.filter(|url| weigh(url) <= ADDRESS)?;
-    Some(Element::link(label(&card.words.show_everything), url.to_owned()))
+/// Where everything can be seen.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(crate) enum Shown {
+    /// On this card.
+    Here,
+    /// Not on this card: a button shows it to whoever presses it.
+    Elsewhere,
+    /// In the messages before this one, which only one person sees.
+    Alone(Seen),
+}
+
+/// The ways to everything: a button where it is not shown here, and the console.
+fn ways(card: &Card, full_view: Option<&str>, shown: Shown) -> Vec<Element> {
+    let show = (shown == Shown::Elsewhere)
+        .then(|| button(card))
+        .flatten()
+        .map(|button| Element::show(label(&card.words.show_everything), button));
+    let words = if shown == Shown::Here {
+        &card.words.show_everything
+    } else {
+        &card.words.open_console
+    };
+    let link = full_view
+        .filter(|url| weigh(url) <= ADDRESS)
+        .map(|url| Element::link(label(words), url.to_owned()));
+    show.into_iter().chain(link).collect()
 }
 
 /// The facts, one a line, as far as they fit; what is left out is counted.
-fn facts(card: &Card) -> Vec<Element> {
+pub(crate) fn facts(card: &Card) -> Vec<Element> {
     let mut left = FACTS;
     let mut lines = Vec::new();
     for (at, fact) in card.facts.iter().enumerate() {
@@ -272,7 +304,7 @@ pub(crate) fn label(text: &str) -> String {
 }
 
 /// A text of ours, as plain text and at most so many characters.
-fn short(text: &str, most: usize) -> String {
+pub(crate) fn short(text: &str, most: usize) -> String {
     Inert::new(text).as_str().chars().take(most).collect()
 }
 

@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use gatepost_channel::{
-    AppKey, Card, CardForm, Channel, Click, Connection, Directory, Failure, Finding, Health, HttpAnswer,
-    Inbound, MessageRef, Needs, Pace, PostKey, Posted, RawRequest, Refusal, Reply, UtcMillis, Verifier,
-    Webhook,
+    AppKey, Ask, Card, CardForm, Channel, Click, Connection, Directory, Failure, Finding, FullView, Health,
+    HttpAnswer, Inbound, MessageRef, Needs, Pace, Pages, PostKey, Posted, RawRequest, Refusal, Reply,
+    UtcMillis, Verifier, Webhook,
 };
 use gatepost_channel::{Command, Whisper};
 
@@ -18,7 +18,7 @@ use crate::config::{ConfigError, FeishuConfig, Mode, is_id};
 use crate::connection::FeishuConnection;
 use crate::exam::{self, Way};
 use crate::verify::{CallbackVerifier, Document};
-use crate::{callback, check, message, post};
+use crate::{callback, check, message, page, post};
 
 /// A group on Feishu or Lark.
 #[derive(Debug)]
@@ -140,6 +140,10 @@ impl Channel for FeishuChannel {
         Some(Duration::from_mins(55))
     }
 
+    fn pages(&self) -> Option<&dyn Pages> {
+        Some(self)
+    }
+
     fn webhook(&self) -> Option<&dyn Webhook> {
         match &self.inlet {
             Inlet::Webhook(webhook) => Some(webhook),
@@ -148,6 +152,10 @@ impl Channel for FeishuChannel {
     }
 
     fn whisper(&self) -> Option<&dyn Whisper> {
+        Some(self)
+    }
+
+    fn threads(&self) -> Option<&dyn gatepost_channel::Threads> {
         Some(self)
     }
 
@@ -160,6 +168,22 @@ impl Channel for FeishuChannel {
 
     fn directory(&self) -> Option<&dyn Directory> {
         Some(self)
+    }
+}
+
+/// One person is a chat with the bot; it is opened by the first message.
+#[async_trait]
+impl Pages for FeishuChannel {
+    fn count(&self, view: &FullView) -> Option<u32> {
+        page::count(view)
+    }
+
+    async fn send(&self, user: &str, view: &FullView, number: u32, key: &PostKey) -> Posted {
+        page::send(&self.app, user, view, number, key).await
+    }
+
+    async fn edit(&self, at: &MessageRef, view: &FullView) -> Result<(), Failure> {
+        page::edit(&self.app, at, view).await
     }
 }
 
@@ -185,5 +209,9 @@ impl Webhook for FeishuWebhook {
     /// An event is acknowledged; the person is answered by a message.
     fn answer_command(&self, _command: &Command, _reply: &Reply) -> HttpAnswer {
         callback::nothing()
+    }
+
+    fn answer_ask(&self, _ask: &Ask, reply: &Reply) -> HttpAnswer {
+        callback::answer(reply)
     }
 }

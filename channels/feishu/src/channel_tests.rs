@@ -55,6 +55,7 @@ fn a_click_passes_from_bytes_to_answer() {
     let answer = webhook.answer(
         click.get(),
         &Reply {
+            refused: false,
             tone: ReplyTone::Info,
             text: Inert::new("already approved"),
             card: None,

@@ -1,7 +1,9 @@
 //! The contract of the port (`docs/CHANNEL-CONTRACT.md`) on the scripted platform.
 
 use gatepost_channel::contract::{self, HOSTILE, Made, Next, Platform, Press, Sent, WAIT};
-use gatepost_channel::{Card, CardForm, Channel, Decision, Failure, Health, Posted, RawRequest, UtcMillis};
+use gatepost_channel::{
+    Card, CardForm, Channel, Decision, Failure, Health, Note, Posted, RawRequest, UtcMillis,
+};
 use proptest::prelude::*;
 use serde_json::{Value, json};
 
@@ -162,6 +164,34 @@ impl Platform for Feishu {
         walk(&sent.card, &mut buttons, &mut tags);
         buttons
     }
+
+    fn person(&self) -> &'static str {
+        "ou_demo_mira"
+    }
+
+    fn reply(&self, script: &[Next], note: &Note) -> (Posted, Vec<Sent>) {
+        play(script, 230_011, async |channel| {
+            let threads = channel.threads().expect("Feishu has answers");
+            threads.reply(&there(), note, &key()).await
+        })
+    }
+
+    fn assert_note(&self, sent: &Sent) {
+        let elements = sent.card["body"]["elements"].as_array().unwrap();
+        let [mentions, text] = &elements[..] else {
+            panic!("{elements:?}")
+        };
+        assert_eq!(
+            *mentions,
+            json!({ "tag": "markdown", "content": format!("<at id={}></at>", self.person()) }),
+            "what reads markup holds mentions and nothing else"
+        );
+        assert_eq!(
+            (&text["tag"], &text["text"]["tag"]),
+            (&json!("div"), &json!("plain_text"))
+        );
+        assert!(sent.bytes <= BUDGET, "{}", sent.bytes);
+    }
 }
 
 #[test]
@@ -202,6 +232,11 @@ fn cards() {
 #[test]
 fn sets() {
     contract::check_sets(&feishu());
+}
+
+#[test]
+fn threads() {
+    contract::check_threads(&feishu());
 }
 
 #[test]

@@ -4,7 +4,7 @@
 //! A form stands at the root, holds one field for a reason and the buttons that send it. A button of a form repeats in its
 //! name what its value says: some clients leave the value out of what they send.
 
-use gatepost_channel::{ButtonValue, Decision, Fate, OnceMore};
+use gatepost_channel::{ButtonValue, Decision, Fate, OnceMore, Seen};
 use serde::Serialize;
 
 /// The most characters that the platform takes in a field.
@@ -208,6 +208,8 @@ pub(crate) struct Vote {
     pub(crate) grant: Option<String>,
     /// Asked before it is sent; its texts are of a fitting length.
     pub(crate) once_more: Option<OnceMore>,
+    /// That everything could be seen.
+    pub(crate) seen: Option<Seen>,
 }
 
 #[derive(Debug, Clone, Serialize)]
@@ -236,9 +238,23 @@ impl Column {
 pub(crate) enum Behavior {
     /// The platform calls us with this value.
     Callback { value: Pressed },
+    /// The same, for a button that opens something.
+    #[serde(rename = "callback")]
+    Show { value: Shows },
     /// The client opens an address of ours.
     OpenUrl { default_url: String },
 }
+
+/// The value of a button that shows everything; it has no decision.
+#[derive(Debug, Clone, Serialize)]
+pub(crate) struct Shows {
+    show: &'static str,
+    /// The delivery's reference.
+    b: String,
+}
+
+/// What a button shows that has no decision: all there is to see.
+pub(crate) const EVERYTHING: &str = "everything";
 
 /// The value of a button; an object, since some clients fail on anything else.
 #[derive(Debug, Clone, Serialize)]
@@ -249,6 +265,9 @@ pub(crate) struct Pressed {
     /// The scope for later calls.
     #[serde(skip_serializing_if = "Option::is_none")]
     grant: Option<String>,
+    /// That everything could be seen.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    seen: Option<String>,
 }
 
 impl Element {
@@ -331,7 +350,7 @@ impl Element {
 
     /// A button that votes by itself, on a card with several of them: its name says what its value says, so it is unique.
     pub(crate) fn named_vote(vote: Vote) -> Self {
-        let name = spelled(vote.decision, vote.button, vote.grant.as_deref());
+        let name = spelled(&vote);
         Self::voting(vote, name, None)
     }
 
@@ -346,7 +365,7 @@ impl Element {
             label: Text::plain(reason),
         }];
         elements.extend(votes.into_iter().map(|vote| {
-            let name = spelled(vote.decision, vote.button, vote.grant.as_deref());
+            let name = spelled(&vote);
             Self::voting(vote, name, Some("submit"))
         }));
         Self::Form {
@@ -377,6 +396,24 @@ impl Element {
                     decision: vote.decision,
                     b: vote.button.to_string(),
                     grant: vote.grant,
+                    seen: vote.seen.map(|seen| seen.to_string()),
+                },
+            }],
+        }
+    }
+
+    /// A button that shows everything to whoever presses it.
+    pub(crate) fn show(label: String, button: ButtonValue) -> Self {
+        Self::Button {
+            style: "default",
+            name: Some("show".to_owned()),
+            text: Text::plain(label),
+            confirm: None,
+            form_action_type: None,
+            behaviors: vec![Behavior::Show {
+                value: Shows {
+                    show: EVERYTHING,
+                    b: button.to_string(),
                 },
             }],
         }
@@ -419,18 +456,36 @@ impl Element {
     }
 }
 
-/// What a press says, as the name of a button: `reject_g1_<32 hex digits>_<revision>`, then the scope if there is one.
-fn spelled(decision: Decision, button: ButtonValue, grant: Option<&str>) -> String {
-    let mut name = format!("{}_{}", decision.as_str(), button.to_string().replace('.', "_"));
-    if let Some(scope) = grant {
+/// What a press says, as the name of a button: `reject_g1_<32 hex digits>_<revision>`, then `s1_<32 hex digits>` if everything could
+/// be seen, then the scope if there is one.
+fn spelled(vote: &Vote) -> String {
+    let mut name = format!(
+        "{}_{}",
+        vote.decision.as_str(),
+        vote.button.to_string().replace('.', "_")
+    );
+    if let Some(seen) = vote.seen {
+        name.push('_');
+        name.push_str(&seen.to_string().replace('.', "_"));
+    }
+    if let Some(scope) = &vote.grant {
         name.push('_');
         name.push_str(scope);
     }
     name
 }
 
+/// What the name of a button of a form says.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub(crate) struct Named<'a> {
+    pub(crate) decision: Decision,
+    pub(crate) button: ButtonValue,
+    pub(crate) seen: Option<Seen>,
+    pub(crate) scope: Option<&'a str>,
+}
+
 /// Reads the name of a button of a form back.
-pub(crate) fn unspelled(name: &str) -> Option<(Decision, ButtonValue, Option<&str>)> {
+pub(crate) fn unspelled(name: &str) -> Option<Named<'_>> {
     let mut parts = name.splitn(5, '_');
     let decision = match parts.next()? {
         "approve" => Decision::Approve,
@@ -439,5 +494,20 @@ pub(crate) fn unspelled(name: &str) -> Option<(Decision, ButtonValue, Option<&st
     };
     let (kind, token, revision) = (parts.next()?, parts.next()?, parts.next()?);
     let button = format!("{kind}.{token}.{revision}").parse().ok()?;
-    Some((decision, button, parts.next()))
+    let mut scope = parts.next();
+    let mut seen = None;
+    if let Some(rest) = scope.and_then(|rest| rest.strip_prefix("s1_")) {
+        let (proof, behind) = match rest.split_once('_') {
+            Some((proof, behind)) => (proof, Some(behind)),
+            None => (rest, None),
+        };
+        seen = Some(format!("s1.{proof}").parse().ok()?);
+        scope = behind;
+    }
+    Some(Named {
+        decision,
+        button,
+        seen,
+        scope,
+    })
 }

@@ -8,7 +8,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures_util::{SinkExt as _, StreamExt as _};
 use gatepost_channel::{
-    Answer, AppKey, Click, Command, Connection as _, Inert, Intake, Means, Refusal, Reply, ReplyTone,
+    Answer, AppKey, Ask, Click, Command, Connection as _, Inert, Intake, Means, Refusal, Reply, ReplyTone,
     UtcMillis, Verified,
 };
 use prost::Message as _;
@@ -63,6 +63,7 @@ pub(crate) async fn pass(seconds: u64) {
 pub(crate) struct Desk {
     pub(crate) clicks: Mutex<Vec<Click>>,
     pub(crate) commands: Mutex<Vec<Command>>,
+    pub(crate) asks: Mutex<Vec<Ask>>,
     pub(crate) refused: Mutex<Vec<&'static str>>,
     /// A click is answered when a permit is there.
     pub(crate) gate: Semaphore,
@@ -79,6 +80,20 @@ impl Intake for Desk {
             reply: Reply {
                 tone: ReplyTone::Success,
                 text: Inert::new(&format!("counted {}", click.get().replay_key)),
+                refused: false,
+                card: None,
+            },
+            stored: true,
+        }
+    }
+
+    async fn ask(&self, _app: &AppKey, ask: Verified<Ask>) -> Answer {
+        self.asks.lock().unwrap().push(ask.get().clone());
+        Answer {
+            reply: Reply {
+                tone: ReplyTone::Info,
+                text: Inert::new("opens"),
+                refused: false,
                 card: None,
             },
             stored: true,
@@ -89,6 +104,7 @@ impl Intake for Desk {
         self.commands.lock().unwrap().push(command.get().clone());
         Answer {
             reply: Reply {
+                refused: false,
                 tone: ReplyTone::Info,
                 text: Inert::new("a secret answer"),
                 card: None,
@@ -166,6 +182,7 @@ pub(crate) async fn with_platform(
         desk: Arc::new(Desk {
             clicks: Mutex::default(),
             commands: Mutex::default(),
+            asks: Mutex::default(),
             refused: Mutex::default(),
             gate: Semaphore::new(Semaphore::MAX_PERMITS),
         }),

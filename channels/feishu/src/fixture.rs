@@ -139,6 +139,8 @@ pub(crate) fn words() -> Words {
         cut: "Only {shown} of {total} characters are shown".into(),
         approve_in_full_view: "This card cannot show everything: approve in the full view".into(),
         reason: "Reason".into(),
+        reject_with_reason: "Reject with a reason".into(),
+        open_console: "Open in the console".into(),
     }
 }
 

@@ -7,7 +7,7 @@
 //! 3. `card` and `elements`: the neutral card in card JSON 2.0, within the platform's budgets, without any element that reads markup.
 //! 4. `verify`, `crypto`, `document`, `legacy`: how the bytes of a callback become an authentic document, or a refusal.
 //! 5. `callback` and `message`: what an authentic document says, and the answer to a click; `whisper`: answers to one person.
-//! 6. `post`, `check` and `directory`: the calls that are made; [`client`] and `token`: how; `error`: what the platform's codes mean.
+//! 6. `post`, `page`, `check` and `directory`: the calls that are made; [`client`] and `token`: how; `error`: what the platform's codes mean.
 //! 7. [`connection`] and `frame`: the long connection, the same clicks without a public address.
 //!
 //! This crate knows neither store nor gate nor web server. The facts are those of the platform's documentation (sending and
@@ -31,8 +31,10 @@ mod exam;
 mod frame;
 mod legacy;
 mod message;
+mod page;
 mod post;
 mod set;
+mod thread;
 mod token;
 mod verify;
 mod whisper;
@@ -62,6 +64,8 @@ mod fake;
 mod fake_socket;
 #[cfg(test)]
 mod fixture;
+#[cfg(test)]
+mod page_tests;
 #[cfg(test)]
 mod post_tests;
 #[cfg(test)]

@@ -34,19 +34,34 @@ struct NewContent {
 /// a first answer that was lost and a second try can never leave two cards.
 pub(crate) async fn post(app: &FeishuApp, chat: &str, card: &Card, key: &PostKey) -> Posted {
     let uuid = uuid(key);
-    let mut posted = create(app, chat, &lay_out(card).card, &uuid)
+    let group = Receiver::Group(chat);
+    let mut posted = create(app, group, &lay_out(card).card, &uuid)
         .await
         .map(Posted::At);
     if posted.as_ref().is_err_and(CallError::is_content) && card.set.is_none() {
         tracing::warn!(request = %card.request_id, "the platform refused the card; posting the minimal one");
-        posted = create(app, chat, &minimal(card), &uuid)
+        posted = create(app, group, &minimal(card), &uuid)
             .await
             .map(Posted::Minimal);
     }
-    posted.unwrap_or_else(|error| match error.may_have_happened() {
+    posted.unwrap_or_else(not_posted)
+}
+
+/// What a post that was not answered by a place comes to.
+pub(crate) fn not_posted(error: CallError) -> Posted {
+    match error.may_have_happened() {
         Some(why) => Posted::Unknown { why },
         None => Posted::NotSent(error.failure()),
-    })
+    }
+}
+
+/// Who gets a message.
+#[derive(Debug, Clone, Copy)]
+pub(crate) enum Receiver<'a> {
+    /// A group, by its `chat_id`.
+    Group(&'a str),
+    /// One person, by their `open_id`; where that chat is the answer says.
+    Person(&'a str),
 }
 
 /// Replaces the card at `at`. A settled card loses its buttons even if its content is refused.
@@ -68,9 +83,18 @@ pub(crate) async fn edit(app: &FeishuApp, at: &MessageRef, card: &Card) -> Resul
     edited.map(|()| form).map_err(CallError::failure)
 }
 
-async fn create(app: &FeishuApp, chat: &str, card: &CardJson, uuid: &str) -> Result<MessageRef, CallError> {
+pub(crate) async fn create(
+    app: &FeishuApp,
+    receiver: Receiver<'_>,
+    card: &CardJson,
+    uuid: &str,
+) -> Result<MessageRef, CallError> {
+    let (kind, id) = match receiver {
+        Receiver::Group(chat) => ("chat_id", chat),
+        Receiver::Person(user) => ("open_id", user),
+    };
     let body = NewMessage {
-        receive_id: chat,
+        receive_id: id,
         msg_type: "interactive",
         content: card.content(),
         uuid,
@@ -80,20 +104,25 @@ async fn create(app: &FeishuApp, chat: &str, card: &CardJson, uuid: &str) -> Res
             name: "im.message.create",
             method: Method::POST,
             path: &["open-apis", "im", "v1", "messages"],
-            query: &[("receive_id_type", "chat_id")],
+            query: &[("receive_id_type", kind)],
             body: Some(json(&body)),
         })
         .await?;
-    text(&answer, &["data", "message_id"])
-        .filter(|id| is_id(id))
-        .map(|message| MessageRef {
+    let chat = match receiver {
+        Receiver::Group(chat) => Some(chat),
+        Receiver::Person(_) => text(&answer, &["data", "chat_id"]).filter(|id| is_id(id)),
+    };
+    let message = text(&answer, &["data", "message_id"]).filter(|id| is_id(id));
+    match (chat, message) {
+        (Some(chat), Some(message)) => Ok(MessageRef {
             chat: chat.to_owned(),
             message: message.to_owned(),
-        })
-        .ok_or_else(|| CallError::Unclear("no message id in the answer".to_owned()))
+        }),
+        _ => Err(CallError::Unclear("no message id in the answer".to_owned())),
+    }
 }
 
-async fn replace(app: &FeishuApp, message: &str, card: &CardJson) -> Result<(), CallError> {
+pub(crate) async fn replace(app: &FeishuApp, message: &str, card: &CardJson) -> Result<(), CallError> {
     let body = NewContent {
         content: card.content(),
     };

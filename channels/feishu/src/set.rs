@@ -147,7 +147,10 @@ fn buttons(item: &Card, whole: bool) -> Option<Element> {
         vote(Decision::Approve, words, button, asks.once_more.as_ref())
     });
     let reject = vote(Decision::Reject, &item.words.reject, button, None);
-    Some(Element::row(approve.into_iter().chain([reject]).collect()))
+    let show = (!whole).then(|| Element::show(label(&item.words.show_everything), button));
+    Some(Element::row(
+        approve.into_iter().chain([reject]).chain(show).collect(),
+    ))
 }
 
 /// The buttons for all requests that are open.
@@ -165,6 +168,7 @@ fn vote(decision: Decision, words: &str, button: ButtonValue, once_more: Option<
         button,
         grant: None,
         once_more: once_more.map(question),
+        seen: None,
     })
 }
 

@@ -167,9 +167,12 @@ fn every_button_has_a_name_of_its_own_that_says_what_its_value_says() {
     names.dedup();
     assert_eq!(names.len(), 6);
     for (name, pressed) in found {
-        let (decision, button, grant) = unspelled(&name).unwrap();
-        assert_eq!(json!({"decision": decision, "b": button.to_string()}), pressed);
-        assert!(grant.is_none() && name.len() <= 100, "{name}");
+        let named = unspelled(&name).unwrap();
+        assert_eq!(
+            json!({"decision": named.decision, "b": named.button.to_string()}),
+            pressed
+        );
+        assert!(named.scope.is_none() && name.len() <= 100, "{name}");
     }
 }
 

@@ -26,6 +26,49 @@ impl fmt::Debug for ButtonToken {
     }
 }
 
+/// What proves to the core that one person could see everything there is of one revision of a request. Made and judged by the core;
+/// it stands in what was opened for that person alone, and opaque to everybody else.
+#[derive(Clone, Copy, PartialEq, Eq, Hash)]
+pub struct Seen([u8; 16]);
+
+impl Seen {
+    /// Wraps 16 bytes of the core's.
+    pub const fn new(bytes: [u8; 16]) -> Self {
+        Self(bytes)
+    }
+
+    /// The raw bytes, to be compared.
+    pub const fn as_bytes(&self) -> &[u8; 16] {
+        &self.0
+    }
+}
+
+/// It lets an approval through, so it does not print.
+impl fmt::Debug for Seen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Seen(…)")
+    }
+}
+
+/// `s1.<32 hex digits>`.
+impl fmt::Display for Seen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("s1.")?;
+        spell(&self.0, f)
+    }
+}
+
+impl FromStr for Seen {
+    type Err = NotAButtonValue;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        text.strip_prefix("s1.")
+            .and_then(read)
+            .map(Self)
+            .ok_or(NotAButtonValue)
+    }
+}
+
 /// Names a set of requests as one card showed them: which ones, in what order, with which calls. Made under the core's key, so
 /// that it tells nothing of what it is made of.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
@@ -80,9 +123,7 @@ impl ButtonValue {
 impl fmt::Display for ButtonValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("g1.")?;
-        for byte in self.token.0 {
-            write!(f, "{byte:02x}")?;
-        }
+        spell(&self.token.0, f)?;
         match &self.set {
             None => write!(f, ".{}", self.revision),
             Some(set) => write!(f, ".s{set}"),
@@ -101,9 +142,10 @@ impl FromStr for ButtonValue {
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let rest = text.strip_prefix("g1.").ok_or(NotAButtonValue)?;
         let (hex, shown) = rest.split_once('.').ok_or(NotAButtonValue)?;
-        let token = ButtonToken(bytes(hex)?);
+        let token = ButtonToken(read(hex).ok_or(NotAButtonValue)?);
         if let Some(set) = shown.strip_prefix('s') {
-            return Ok(Self::all(token, SetCode(bytes(set)?)));
+            let set = read(set).map(SetCode).ok_or(NotAButtonValue)?;
+            return Ok(Self::all(token, set));
         }
         let revision = shown;
         if revision.is_empty() || revision.len() > 10 {
@@ -118,23 +160,27 @@ impl FromStr for ButtonValue {
     }
 }
 
-/// Exactly `N` bytes, spelled in lower-case hex.
-fn bytes<const N: usize>(hex: &str) -> Result<[u8; N], NotAButtonValue> {
-    if hex.len() != 2 * N {
-        return Err(NotAButtonValue);
-    }
+fn spell(bytes: &[u8], f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    bytes.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+}
+
+/// Exactly `N` bytes, spelled in lower-case hex; no other spelling.
+fn read<const N: usize>(hex: &str) -> Option<[u8; N]> {
     let mut bytes = [0_u8; N];
+    if hex.len() != 2 * N {
+        return None;
+    }
     for (byte, pair) in bytes.iter_mut().zip(hex.as_bytes().chunks_exact(2)) {
         *byte = nibble(pair[0])? << 4 | nibble(pair[1])?;
     }
-    Ok(bytes)
+    Some(bytes)
 }
 
-fn nibble(digit: u8) -> Result<u8, NotAButtonValue> {
+const fn nibble(digit: u8) -> Option<u8> {
     match digit {
-        b'0'..=b'9' => Ok(digit - b'0'),
-        b'a'..=b'f' => Ok(digit - b'a' + 10),
-        _ => Err(NotAButtonValue),
+        b'0'..=b'9' => Some(digit - b'0'),
+        b'a'..=b'f' => Some(digit - b'a' + 10),
+        _ => None,
     }
 }
 
@@ -153,6 +199,24 @@ mod tests {
             assert!(text.len() <= 64, "{text}");
             assert_eq!(text.parse(), Ok(value));
         }
+    }
+
+    #[test]
+    fn what_was_seen_reads_back_and_nothing_like_it() {
+        let seen = Seen::new([0x5e; 16]);
+        let text = seen.to_string();
+        assert_eq!(text.parse(), Ok(seen));
+        for bad in [
+            "",
+            "s1.",
+            &text.to_uppercase(),
+            &format!("{text}0"),
+            &text.replace("s1", "g1"),
+            &text[..20],
+        ] {
+            assert_eq!(bad.parse::<Seen>(), Err(NotAButtonValue), "{bad}");
+        }
+        assert!(!format!("{seen:?}").contains("5e"));
     }
 
     #[test]

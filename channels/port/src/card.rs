@@ -86,6 +86,10 @@ pub struct Words {
     pub approve_in_full_view: String,
     /// Label of the field for a reason.
     pub reason: String,
+    /// Label of the button that opens a form for a reason to reject.
+    pub reject_with_reason: String,
+    /// Label of the link to the console.
+    pub open_console: String,
 }
 
 impl Words {

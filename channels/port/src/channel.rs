@@ -6,14 +6,17 @@ use std::time::Duration;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
+use crate::ask::Ask;
 use crate::card::Card;
 use crate::command::{Command, Whisper};
 use crate::connection::Connection;
+use crate::dialog::{Dialogs, Pages};
 use crate::directory::Directory;
 use crate::exam::{Finding, Needs};
 use crate::failure::Failure;
 use crate::inbound::{Click, HttpAnswer};
 use crate::text::Inert;
+use crate::threads::Threads;
 use crate::verify::Verifier;
 
 /// One app on one platform. Channels with the same key share connections, token caches and callbacks.
@@ -95,6 +98,8 @@ pub struct Reply {
     pub tone: ReplyTone,
     /// Its words, in the channel's language.
     pub text: Inert,
+    /// Whether the answer changed nothing. Where a dialogue was sent, it then stays open and says so.
+    pub refused: bool,
     /// The card as the request stands now, where the platform takes it with the answer.
     pub card: Option<Card>,
 }
@@ -163,6 +168,11 @@ pub trait Channel: Send + Sync {
         None
     }
 
+    /// Lines below a card, for platforms that have threads or replies.
+    fn threads(&self) -> Option<&dyn Threads> {
+        None
+    }
+
     /// The private notice, for platforms that cannot answer a click in its own response.
     fn private_notice(&self) -> Option<&dyn PrivateNotice> {
         None
@@ -175,6 +185,16 @@ pub trait Channel: Send + Sync {
 
     /// Who is who on the platform, for those that can be asked.
     fn directory(&self) -> Option<&dyn Directory> {
+        None
+    }
+
+    /// Windows that a press opens for one person.
+    fn dialogs(&self) -> Option<&dyn Dialogs> {
+        None
+    }
+
+    /// Messages to one person, for platforms without such windows.
+    fn pages(&self) -> Option<&dyn Pages> {
         None
     }
 }
@@ -196,6 +216,11 @@ pub trait Webhook: Verifier {
     /// The answer to an authentic command, 200 always. It holds the reply only for one that is
     /// [answered there](crate::Answered::There); else it only acknowledges. Pure.
     fn answer_command(&self, _command: &Command, _reply: &Reply) -> HttpAnswer {
+        HttpAnswer::empty()
+    }
+
+    /// The answer to an authentic ask, 200 always: acknowledged where a dialogue opens by itself, else the reply. Pure.
+    fn answer_ask(&self, _ask: &Ask, _reply: &Reply) -> HttpAnswer {
         HttpAnswer::empty()
     }
 }

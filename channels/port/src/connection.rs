@@ -16,6 +16,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
+use crate::ask::Ask;
 use crate::channel::{AppKey, Reply};
 use crate::command::Command;
 use crate::inbound::Click;
@@ -53,6 +54,9 @@ pub trait Intake: Send + Sync {
     /// Obeys or refuses a command that came in over a connection of `app`; resolves as [`Intake::click`] does. Only the reply to a
     /// command that is [answered there](crate::Answered::There) is for the connection to send.
     async fn command(&self, app: &AppKey, command: Verified<Command>) -> Answer;
+
+    /// Opens what a person asked for over a connection of `app`, or begins to; resolves as [`Intake::click`] does.
+    async fn ask(&self, app: &AppKey, ask: Verified<Ask>) -> Answer;
 
     /// Writes down that a frame was refused, as for a callback that is not authentic.
     fn refused(&self, app: &AppKey, refusal: &Refusal);

@@ -6,18 +6,22 @@
 
 use std::time::Duration;
 
-use crate::{Card, CardForm, Channel, Decision, Failure, Health, MessageRef, Posted, RawRequest, UtcMillis};
+use crate::{
+    Card, CardForm, Channel, Decision, Failure, Health, MessageRef, Note, Posted, RawRequest, UtcMillis,
+};
 
 mod call;
 mod callback;
 mod card;
 mod command;
 mod log;
+mod thread;
 
 pub use call::{check_channel, check_fallback, check_outcomes, check_silence};
 pub use callback::{check_answers, check_clicks, check_refusals};
 pub use card::{check_cards, check_sets, check_text};
 pub use command::check_commands;
+pub use thread::check_threads;
 
 /// One answer of the fake platform to the next call of the adapter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -117,4 +121,15 @@ pub trait Platform {
     fn assert_ours(&self, sent: &Sent);
     /// The deciding buttons of a card and what they carry.
     fn buttons(&self, sent: &Sent) -> Vec<(Decision, String)>;
+    /// An id of a person, in the form in which the platform mentions people.
+    fn person(&self) -> &'static str {
+        ""
+    }
+    /// Answers below a card while the fake answers so; only asked of a channel with threads. [`Next::NotThere`]: the message is not there.
+    fn reply(&self, _script: &[Next], _note: &Note) -> (Posted, Vec<Sent>) {
+        let why = "no threads".to_owned();
+        (Posted::Unknown { why }, Vec::new())
+    }
+    /// Panics unless the note holds mentions, literal text and nothing else, within the platform's limits.
+    fn assert_note(&self, _sent: &Sent) {}
 }

@@ -2,6 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
+use crate::ask::{Ask, Opener, Vantage};
 use crate::button::ButtonValue;
 use crate::command::Command;
 
@@ -53,6 +54,10 @@ pub struct Click {
     pub reason: Option<String>,
     /// Approve for later calls too: the [`scope`](crate::GrantOffer::scope) of the offer that was chosen.
     pub grant: Option<String>,
+    /// From where it was answered.
+    pub vantage: Vantage,
+    /// The platform's leave to open something for this person, should the answer lack words.
+    pub opener: Option<Opener>,
     /// Names this very press for the replay memory: equal for an exact repeat, different for a second press.
     pub replay_key: String,
 }
@@ -66,6 +71,8 @@ pub enum Inbound {
     Click(Click),
     /// Somebody spoke to the bot.
     Command(Command),
+    /// Somebody asks to be shown something of their own before they answer.
+    Ask(Ask),
     /// Authentic, but of no effect here. The answer is complete; `why` is a stable word for the log.
     Ignored {
         /// What the platform gets.

@@ -7,8 +7,9 @@
 //! 2. [`card`] and [`body`]: the neutral card that an adapter lays out in the platform's own form, and its arguments in parts.
 //! 3. [`inbound`] and [`verify`]: how bytes from outside become a [`Verified`] click, and the only way they can.
 //!    [`command`]: words to the bot, which come in the same way and are answered to one person alone.
+//!    [`ask`] and [`dialog`]: a press that opens something for one person first, and what opens.
 //! 4. [`connection`]: clicks without a public address, over connections that the adapter opens and the core's intake answers.
-//! 5. [`text`]: how untrusted text becomes [`Inert`].
+//! 5. [`text`]: how untrusted text becomes [`Inert`]; [`threads`]: lines below a card.
 //! 6. [`failure`]: what can go wrong when a platform is called, in classes that say what to do next.
 //! 7. [`exam`]: the close look of `gatepost doctor`.
 //! 8. [`directory`]: who somebody is on the platform, and who is in a group.
@@ -16,6 +17,7 @@
 //!
 //! Authority is never decided here: an adapter says who clicked and on what, the core says whether it counts.
 
+pub mod ask;
 pub mod body;
 pub mod button;
 pub mod card;
@@ -24,19 +26,23 @@ pub mod command;
 pub mod connection;
 #[cfg(feature = "contract")]
 pub mod contract;
+pub mod dialog;
 pub mod directory;
 pub mod exam;
 pub mod failure;
 pub mod inbound;
 mod lookalike;
+mod pieces;
 pub mod secret;
 pub mod share;
 pub mod text;
+pub mod threads;
 pub mod time;
 pub mod verify;
 
+pub use ask::{Ask, Opener, Vantage, Wants};
 pub use body::{Body, Content, Fate, Line, Part, Row};
-pub use button::{ButtonToken, ButtonValue, SetCode};
+pub use button::{ButtonToken, ButtonValue, Seen, SetCode};
 pub use card::{Actions, All, Asks, Card, CardSet, Fact, GrantOffer, OnceMore, Risk, Tone, Words};
 pub use channel::{
     AppKey, CardForm, Channel, Health, MessageRef, Pace, PostKey, Posted, PrivateNotice, Reply, ReplyTone,
@@ -44,6 +50,7 @@ pub use channel::{
 };
 pub use command::{Answered, Command, Listener, Place, Whisper};
 pub use connection::{Answer, Connection, ConnectionState, ConnectionStatus, Intake, Means, Stop};
+pub use dialog::{Dialog, DialogRef, DialogWords, Dialogs, FullView, Link, Pages, ReasonForm, Say};
 pub use directory::{Bar, Directory, Group, Profile, Unfound};
 pub use exam::{Finding, FindingState, Needs};
 pub use failure::Failure;
@@ -51,5 +58,6 @@ pub use inbound::{Click, Decision, HttpAnswer, Inbound, PlatformUser};
 pub use secret::{EmptySecret, Secret};
 pub use share::even_share;
 pub use text::{Clip, Inert};
+pub use threads::{Mention, Note, Threads};
 pub use time::UtcMillis;
 pub use verify::{FrameVerifier, Opened, RawRequest, Refusal, RefusalKind, Verified, Verifier, same_bytes};

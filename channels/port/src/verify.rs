@@ -4,6 +4,7 @@ use std::fmt;
 
 use subtle::ConstantTimeEq;
 
+use crate::ask::Ask;
 use crate::command::Command;
 use crate::inbound::{Click, HttpAnswer, Inbound};
 use crate::time::UtcMillis;
@@ -127,6 +128,7 @@ impl Verified<Inbound> {
         match self.0 {
             Inbound::Click(click) => Opened::Click(Box::new(Verified(click))),
             Inbound::Command(command) => Opened::Command(Box::new(Verified(command))),
+            Inbound::Ask(ask) => Opened::Ask(Box::new(Verified(ask))),
             Inbound::Handshake(answer) => Opened::Answered {
                 answer,
                 ignored: None,
@@ -146,6 +148,8 @@ pub enum Opened {
     Click(Box<Verified<Click>>),
     /// Somebody spoke to the bot: obey or refuse, then answer.
     Command(Box<Verified<Command>>),
+    /// Somebody asks to be shown something: open it.
+    Ask(Box<Verified<Ask>>),
     /// The answer is complete and nothing else happens.
     Answered {
         /// What the platform gets.

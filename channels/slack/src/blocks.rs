@@ -154,13 +154,43 @@ impl Confirm {
     }
 }
 
-/// A field over several lines.
+/// What is filled in.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
-#[serde(tag = "type", rename = "plain_text_input")]
-pub(crate) struct Field {
-    action_id: &'static str,
-    multiline: bool,
-    max_length: u16,
+#[serde(tag = "type", rename_all = "snake_case")]
+pub(crate) enum Field {
+    /// Text over several lines.
+    PlainTextInput {
+        /// Names it in what comes back.
+        action_id: &'static str,
+        /// Always so.
+        multiline: bool,
+        /// In characters.
+        max_length: u16,
+    },
+    /// One of several; none at first.
+    RadioButtons {
+        /// Names it in what comes back.
+        action_id: &'static str,
+        /// At most ten.
+        options: Vec<Choice>,
+    },
+}
+
+/// One of several answers.
+#[derive(Debug, Clone, PartialEq, Eq, Serialize)]
+pub(crate) struct Choice {
+    text: PlainText,
+    value: String,
+}
+
+impl Choice {
+    /// `value` comes back when this one is chosen; at most 75 bytes.
+    pub(crate) fn new(value: &str, label: &str, budget: usize) -> Self {
+        Self {
+            text: PlainText::new(label, budget),
+            value: value.to_owned(),
+        }
+    }
 }
 
 /// A button.
@@ -202,6 +232,11 @@ impl Button {
         Self { confirm, ..self }
     }
 
+    /// A button that asks for something to be opened; `value` is that of the deciding buttons.
+    pub(crate) fn ask(action_id: &'static str, label: &str, value: &ButtonValue) -> Self {
+        Self::decide(action_id, label, value, None)
+    }
+
     /// A button that opens a page, if the address is one that Slack takes.
     pub(crate) fn open(action_id: &'static str, label: &str, url: &str) -> Option<Self> {
         let web = url.starts_with("https://") || url.starts_with("http://");
@@ -239,15 +274,15 @@ pub(crate) enum Block {
         /// At most 25.
         elements: Vec<Button>,
     },
-    /// A field; what stands in it travels with every press of the message.
+    /// A field of a modal.
     Input {
-        /// Unique in the message, new with each revision.
+        /// Unique in the modal.
         block_id: String,
         /// Ours.
         label: PlainText,
         /// The field itself.
         element: Field,
-        /// Marks the label; Slack does not enforce it in a message.
+        /// Whether the modal is sent without it.
         optional: bool,
     },
     /// Small print.
@@ -292,16 +327,29 @@ impl Block {
     }
 
     /// The field for a reason.
-    pub(crate) fn reason(block_id: String, label: &str, optional: bool) -> Self {
+    pub(crate) fn reason(block_id: String, label: &str, budget: usize, optional: bool) -> Self {
         Self::Input {
             block_id,
-            label: PlainText::new(label, BUTTON_TEXT),
-            element: Field {
+            label: PlainText::new(label, budget),
+            element: Field::PlainTextInput {
                 action_id: REASON,
                 multiline: true,
                 max_length: LONGEST_REASON,
             },
             optional,
+        }
+    }
+
+    /// A choice that has to be made; block and field have one name.
+    pub(crate) fn choice(name: &'static str, label: &str, options: Vec<Choice>) -> Self {
+        Self::Input {
+            block_id: name.to_owned(),
+            label: PlainText::new(label, BUTTON_TEXT),
+            element: Field::RadioButtons {
+                action_id: name,
+                options,
+            },
+            optional: false,
         }
     }
 

@@ -3,19 +3,25 @@
 //! Reading is loose where Slack may add things (unknown fields, kinds, containers) and strict where a guess could decide
 //! something: one payload, one person, one message, ids that are plain words.
 
-use gatepost_channel::{Answered, Click, Decision, HttpAnswer, Inbound, PlatformUser, RawRequest, Refusal};
+use gatepost_channel::{
+    Answered, Ask, Click, Decision, HttpAnswer, Inbound, Opener, PlatformUser, RawRequest, Refusal, Reply,
+    Vantage, Wants,
+};
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
-use crate::blocks::REASON;
-use crate::card::APPROVE_FOR;
+use crate::card::{APPROVE_FOR, REJECT_WITH_REASON, SHOW_EVERYTHING};
 use crate::command;
+use crate::modal::{self, ANSWER, WHY};
 use crate::set::{APPROVE_ALL, REJECT_ALL};
+use crate::submission;
 
 /// Longest reason that is taken, in characters; the field of a card holds 1,000.
 const LONGEST_REASON: usize = 2_000;
 /// Longest scope that is passed on, in bytes; ours are far shorter.
 const LONGEST_SCOPE: usize = 64;
+/// Longest `trigger_id`, in bytes.
+const LONGEST_TRIGGER: usize = 512;
 
 /// How a click is tied to its app.
 pub(crate) enum AppId {
@@ -23,6 +29,18 @@ pub(crate) enum AppId {
     Named,
     /// Nobody wrote it down; the signing secret, which no other app has, proves it. This is the app's key.
     Proven(String),
+}
+
+impl AppId {
+    /// The app of a payload that claims to be of this one.
+    pub(crate) fn of(&self, claimed: Option<&str>) -> Result<Option<String>, Refusal> {
+        match self {
+            Self::Named => claimed
+                .map(|claimed| Some(claimed.to_owned()))
+                .ok_or(Refusal::unreadable("payload_incomplete")),
+            Self::Proven(key) => Ok(Some(key.clone())),
+        }
+    }
 }
 
 /// The two forms in which Slack sends.
@@ -126,12 +144,14 @@ fn read_event(event: &Value) -> Result<Inbound, Refusal> {
     }
 }
 
-/// A press on a button of a card becomes a click; all other interactions are acknowledged and dropped.
+/// A press on a button of a card becomes a click or an ask, what is sent from a modal a click; all other interactions are
+/// acknowledged and dropped.
 pub(crate) fn read_interaction(payload: &Value, app: &AppId) -> Result<Inbound, Refusal> {
     let kind = payload.get("type").and_then(Value::as_str);
     match kind.ok_or(Refusal::unreadable("payload_incomplete"))? {
         "block_actions" => read_press(payload, app),
-        "view_submission" | "view_closed" => Ok(ignored("view")),
+        "view_submission" => submission::read(payload, app),
+        "view_closed" => Ok(ignored("view_closed")),
         "shortcut" | "message_action" => Ok(ignored("shortcut")),
         _ => Ok(ignored("unknown_interaction")),
     }
@@ -159,11 +179,13 @@ fn read_press(payload: &Value, app: &AppId) -> Result<Inbound, Refusal> {
         .filter(|container| container.is_object())
         .ok_or(incomplete)?;
 
-    let (decision, grant) = match (action_id, action_id.strip_prefix(APPROVE_FOR)) {
-        ("approve" | APPROVE_ALL, _) => (Decision::Approve, None),
-        ("reject" | REJECT_ALL, _) => (Decision::Reject, None),
-        (_, Some(scope)) if scope.len() <= LONGEST_SCOPE => (Decision::Approve, Some(scope.to_owned())),
-        _ => return Ok(ignored("other_action")),
+    let pressed = match action_id {
+        SHOW_EVERYTHING => Pressed::Opens(Wants::Everything),
+        REJECT_WITH_REASON => Pressed::Opens(Wants::Reason(Decision::Reject)),
+        _ => match answer_of(action_id) {
+            Some((decision, grant)) => Pressed::Answers(decision, grant),
+            None => return Ok(ignored("other_action")),
+        },
     };
     let claimed = id(payload, "/api_app_id")?;
     let message = first(payload, &["/container/message_ts", "/message/ts"])?;
@@ -174,31 +196,75 @@ fn read_press(payload: &Value, app: &AppId) -> Result<Inbound, Refusal> {
     let value = action.get("value").and_then(Value::as_str).unwrap_or_default();
     // The clicker's own workspace: in a shared conversation `team` is where the app lives, not where the person comes from.
     let tenant = first(payload, &["/user/team_id", "/team/id", "/enterprise/id"])?;
-    let app = match app {
-        AppId::Named => Some(claimed.ok_or(incomplete)?.to_owned()),
-        AppId::Proven(key) => Some(key.clone()),
+    let app = app.of(claimed)?;
+    let user_of = PlatformUser {
+        ids: vec![user.to_owned()],
+        tenant: tenant.map(str::to_owned),
     };
-    Ok(Inbound::Click(Click {
-        app,
-        chat: chat.to_owned(),
-        message: message.to_owned(),
-        user: PlatformUser {
-            ids: vec![user.to_owned()],
-            tenant: tenant.map(str::to_owned),
-        },
-        decision,
-        button: value.parse().ok(),
-        reason: reason(payload),
-        grant,
-        replay_key: replay_key(payload, user, message, action_id, value)?,
-    }))
+    let opener = payload
+        .get("trigger_id")
+        .and_then(Value::as_str)
+        .filter(|text| (1..=LONGEST_TRIGGER).contains(&text.len()))
+        .map(Opener::new);
+    let replay_key = replay_key(payload, user, message, action_id, value)?;
+    Ok(match pressed {
+        Pressed::Answers(decision, grant) => Inbound::Click(Click {
+            app,
+            chat: chat.to_owned(),
+            message: message.to_owned(),
+            user: user_of,
+            decision,
+            button: value.parse().ok(),
+            // Words are typed into a modal that the press opens, never on the card.
+            reason: None,
+            grant,
+            vantage: Vantage::Card,
+            opener,
+            replay_key,
+        }),
+        Pressed::Opens(wants) => Inbound::Ask(Ask {
+            app,
+            chat: chat.to_owned(),
+            message: message.to_owned(),
+            user: user_of,
+            button: value.parse().ok(),
+            wants,
+            opener,
+            replay_key,
+        }),
+    })
 }
 
-/// What stands in the field for a reason as the button was pressed; blank is none.
-fn reason(payload: &Value) -> Option<String> {
-    let blocks = payload.pointer("/state/values")?.as_object()?;
-    let mut fields = blocks.values().filter_map(|block| block.get(REASON));
-    let typed = fields.next()?.get("value")?.as_str()?.trim();
+/// What an answer from a modal that did not count is answered with: the words stand at one of its fields.
+pub(crate) fn stays_open(vantage: Vantage, reply: &Reply) -> Option<Value> {
+    let Vantage::Alone { seen } = vantage else {
+        return None;
+    };
+    let field = if seen.is_some() { ANSWER } else { WHY };
+    reply
+        .refused
+        .then(|| json!({ "response_action": "errors", "errors": { field: modal::words(&reply.text) } }))
+}
+
+/// What a press on a card is.
+enum Pressed {
+    Answers(Decision, Option<String>),
+    Opens(Wants),
+}
+
+/// The answer that an `action_id` or a choice stands for, and the scope for later calls that goes with it.
+pub(crate) fn answer_of(word: &str) -> Option<(Decision, Option<String>)> {
+    match (word, word.strip_prefix(APPROVE_FOR)) {
+        ("approve" | APPROVE_ALL, _) => Some((Decision::Approve, None)),
+        ("reject" | REJECT_ALL, _) => Some((Decision::Reject, None)),
+        (_, Some(scope)) if scope.len() <= LONGEST_SCOPE => Some((Decision::Approve, Some(scope.to_owned()))),
+        _ => None,
+    }
+}
+
+/// What was typed into a field for a reason; blank is none.
+pub(crate) fn typed(value: Option<&Value>) -> Option<String> {
+    let typed = value?.as_str()?.trim();
     (!typed.is_empty()).then(|| typed.chars().take(LONGEST_REASON).collect())
 }
 
@@ -218,7 +284,7 @@ fn replay_key(
 }
 
 /// The first of several places that holds an id.
-fn first<'a>(payload: &'a Value, places: &[&str]) -> Result<Option<&'a str>, Refusal> {
+pub(crate) fn first<'a>(payload: &'a Value, places: &[&str]) -> Result<Option<&'a str>, Refusal> {
     for place in places {
         if let Some(found) = id(payload, place)? {
             return Ok(Some(found));
@@ -229,7 +295,7 @@ fn first<'a>(payload: &'a Value, places: &[&str]) -> Result<Option<&'a str>, Ref
 
 /// An opaque id or timestamp of Slack's. Absent and null are `None`; what is neither that nor a plain word is refused, so
 /// that nothing odd reaches the store.
-fn id<'a>(payload: &'a Value, place: &str) -> Result<Option<&'a str>, Refusal> {
+pub(crate) fn id<'a>(payload: &'a Value, place: &str) -> Result<Option<&'a str>, Refusal> {
     match payload.pointer(place) {
         None | Some(Value::Null) => Ok(None),
         Some(Value::String(text)) => id_of(text).map(Some),

@@ -1,7 +1,7 @@
 //! What becomes of a verified interaction.
 
 use gatepost_channel::{
-    ButtonToken, ButtonValue, Click, Decision, HttpAnswer, Inbound, Refusal, UtcMillis, Verifier,
+    ButtonToken, ButtonValue, Click, Decision, HttpAnswer, Inbound, Refusal, UtcMillis, Verifier, Wants,
 };
 use serde_json::{Value, json};
 
@@ -68,30 +68,7 @@ fn the_replay_key_names_the_press_and_nothing_else() {
 }
 
 #[test]
-fn what_is_typed_and_what_is_offered_come_with_the_press() {
-    let state = |state: Value| {
-        let mut payload = press();
-        payload["state"] = state;
-        click(&payload).reason
-    };
-    let typed = |value: Value| {
-        let fields = json!({"other": {"x": {"value": "no"}}, "b": {"reason": {"value": value}}});
-        state(json!({ "values": fields }))
-    };
-    assert_eq!(typed(json!("  too much\n")).as_deref(), Some("too much"));
-    for nothing in [json!(null), json!(" \t"), json!(7), json!(["a"]), json!({"a": 1})] {
-        assert_eq!(typed(nothing), None);
-    }
-    assert_eq!(typed(json!("批".repeat(9_000))).unwrap().chars().count(), 2_000);
-    for odd in [
-        json!(null),
-        json!([]),
-        json!({"values": 7}),
-        json!({"values": {"b": 1}}),
-    ] {
-        assert_eq!(state(odd), None);
-    }
-
+fn what_is_offered_comes_with_the_press() {
     let granted = click(&with("/actions/0/action_id", json!("approve:1h")));
     assert_eq!(
         (granted.decision, granted.grant.as_deref()),
@@ -179,16 +156,56 @@ fn what_is_missing_or_odd_is_unreadable() {
 }
 
 #[test]
+fn a_button_that_opens_something_decides_nothing() {
+    for (action_id, wants) in [
+        ("show_everything", Wants::Everything),
+        ("reject_with_reason", Wants::Reason(Decision::Reject)),
+    ] {
+        let mut payload = with("/actions/0/action_id", json!(action_id));
+        payload["trigger_id"] = json!("1.2.abc");
+        let Ok(Inbound::Ask(ask)) = verify(&interaction(&payload)) else {
+            panic!("{action_id} opens something")
+        };
+        assert_eq!(ask.wants, wants);
+        assert_eq!(
+            ask.opener.as_ref().map(gatepost_channel::Opener::as_str),
+            Some("1.2.abc")
+        );
+        assert!(
+            !format!("{ask:?}").contains("1.2.abc"),
+            "the trigger does not print"
+        );
+        assert_eq!(
+            (ask.chat.as_str(), ask.message.as_str()),
+            ("C0APPROVE1", "1795953000.000100")
+        );
+        assert_eq!(ask.user.ids, ["U0AAAA1111"]);
+        assert!(ask.button.is_some());
+    }
+    let without = with("/actions/0/action_id", json!("show_everything"));
+    assert!(matches!(verify(&interaction(&without)), Ok(Inbound::Ask(ask)) if ask.opener.is_none()));
+    for odd in [json!(7), json!(""), json!("x".repeat(600)), json!(null)] {
+        let mut payload = press();
+        payload["trigger_id"] = odd;
+        assert_eq!(click(&payload).opener, None);
+    }
+}
+
+#[test]
 fn everything_else_is_acknowledged_and_dropped() {
     for (payload, expected) in [
         (
-            with("/actions/0/action_id", json!("show_everything")),
+            with("/actions/0/action_id", json!("open_console")),
             "other_action",
         ),
         (with("/actions/0/action_id", json!("Approve")), "other_action"),
         (
-            json!({ "type": "view_submission", "user": { "id": "U1" } }),
-            "view",
+            json!({ "type": "view_submission", "user": { "id": "U1" }, "view": { "callback_id": "other" } }),
+            "other_view",
+        ),
+        (
+            json!({ "type": "view_closed", "user": { "id": "U1" } }),
+            "view_closed",
         ),
         (json!({ "type": "shortcut" }), "shortcut"),
         (json!({ "type": "something_new" }), "unknown_interaction"),

@@ -21,10 +21,10 @@ pub(crate) const TOOL: usize = 300;
 const NO_APPROVE: usize = 400;
 pub(crate) const SMALL: usize = 100;
 const FACTS: usize = 2_000;
-const ARGUMENTS: usize = 5_400;
+const ARGUMENTS: usize = 5_250;
 
 /// The most offers beside Approve; what is beyond is left out.
-const MOST_GRANTS: usize = 4;
+pub(crate) const MOST_GRANTS: usize = 4;
 /// Begins the `action_id` of an offer beside Approve; its scope follows.
 pub(crate) const APPROVE_FOR: &str = "approve:";
 
@@ -47,15 +47,13 @@ const _: () = assert!(
         + SMALL
         + FACTS
         + ARGUMENTS
-        + 3 * BUTTON_TEXT
+        + 5 * BUTTON_TEXT
         <= TOTAL,
     "the shares fit the whole"
 );
 const _: () = assert!(
-    BUTTON_TEXT
-        + MOST_GRANTS * BUTTON_TEXT
-        + (MOST_GRANTS + 1) * (QUESTION[0] + QUESTION[1] + QUESTION[2] + QUESTION[3])
-        < ARGUMENTS / 2 + 100,
+    MOST_GRANTS * BUTTON_TEXT + (MOST_GRANTS + 1) * (QUESTION[0] + QUESTION[1] + QUESTION[2] + QUESTION[3])
+        < ARGUMENTS / 2 + 175,
     "what an answer needs leaves room for the arguments"
 );
 const _: () = assert!(
@@ -63,8 +61,12 @@ const _: () = assert!(
     "every fact keeps its label"
 );
 
-/// The address button; pressing it also sends a callback, which is acknowledged and dropped.
+/// The button that opens everything in a modal.
 pub(crate) const SHOW_EVERYTHING: &str = "show_everything";
+/// The button that opens a form for a reason to reject.
+pub(crate) const REJECT_WITH_REASON: &str = "reject_with_reason";
+/// The address button; pressing it also sends a callback, which is acknowledged and dropped.
+pub(crate) const OPEN_CONSOLE: &str = "open_console";
 
 /// A message, ready to be sent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -88,17 +90,12 @@ fn room(card: &Card) -> usize {
     let Actions::Decide { asks, .. } = &card.actions else {
         return ARGUMENTS;
     };
-    let field = if asks.reason_to_approve || asks.reason_to_reject {
-        BUTTON_TEXT
-    } else {
-        0
-    };
     let offers = asks.distinct(MOST_GRANTS).len();
     let question = asks
         .once_more
         .as_ref()
         .map_or(0, |asked| Confirm::new(asked).cost());
-    ARGUMENTS.saturating_sub(field + offers * BUTTON_TEXT + (offers + 1) * question)
+    ARGUMENTS.saturating_sub(offers * BUTTON_TEXT + (offers + 1) * question)
 }
 
 /// The card as people should see it.
@@ -118,7 +115,6 @@ pub(crate) fn full(card: &Card) -> Message {
         if !approvable {
             shown.push(Block::line(&card.words.approve_in_full_view, NO_APPROVE));
         }
-        shown.extend(field(card, approvable));
         shown.extend(buttons(card, approvable));
     }
     shown.push(Block::small(&card.request_id, SMALL));
@@ -171,18 +167,6 @@ pub(crate) fn title(card: &Card) -> String {
     format!("{sign} {}", card.title)
 }
 
-/// The field for a reason, where an answer that can be given here needs one.
-fn field(card: &Card, approvable: bool) -> Option<Block> {
-    let Actions::Decide { revision, asks, .. } = &card.actions else {
-        return None;
-    };
-    let approve = asks.reason_to_approve && approvable;
-    (approve || asks.reason_to_reject).then(|| {
-        let block_id = format!("{}:v{revision}:reason", blocks::start(&card.request_id, SMALL));
-        Block::reason(block_id, &card.words.reason, !(approve && asks.reason_to_reject))
-    })
-}
-
 /// Approve, and Approve for later calls too.
 fn approvals(card: &Card, asks: &Asks, value: &ButtonValue) -> Vec<Button> {
     let confirm = asks.once_more.as_ref().map(Confirm::new);
@@ -200,7 +184,8 @@ fn approvals(card: &Card, asks: &Asks, value: &ButtonValue) -> Vec<Button> {
     all.map(|button| button.confirmed(confirm.clone())).collect()
 }
 
-/// The row of buttons; none on a settled card.
+/// The row of buttons; none on a settled card. An answer that needs words is pressed like any other: the press opens the form for
+/// them. A form for words that nobody asks for stands beside Reject.
 fn buttons(card: &Card, approvable: bool) -> Option<Block> {
     let Actions::Decide {
         token,
@@ -219,17 +204,26 @@ fn buttons(card: &Card, approvable: bool) -> Option<Block> {
         Vec::new()
     };
     let reject = Button::decide("reject", &card.words.reject, &value, None);
+    let why = (!asks.reason_to_reject)
+        .then(|| Button::ask(REJECT_WITH_REASON, &card.words.reject_with_reason, &value));
+    let show = Button::ask(SHOW_EVERYTHING, &card.words.show_everything, &value);
     let open = full_view
         .as_deref()
-        .and_then(|url| Button::open(SHOW_EVERYTHING, &card.words.show_everything, url));
+        .and_then(|url| Button::open(OPEN_CONSOLE, &card.words.open_console, url));
     Some(Block::Actions {
         block_id: format!("{}:v{revision}", blocks::start(&card.request_id, SMALL)),
-        elements: approve.into_iter().chain([reject]).chain(open).collect(),
+        elements: approve
+            .into_iter()
+            .chain([reject])
+            .chain(why)
+            .chain([show])
+            .chain(open)
+            .collect(),
     })
 }
 
 /// The facts as fields: our label, below it the value on one line, so that no value can start a line that looks like ours.
-fn facts(facts: &[Fact]) -> Vec<PlainText> {
+pub(crate) fn facts(facts: &[Fact]) -> Vec<PlainText> {
     let (named, left_out) = if facts.len() > MAX_FACTS {
         (&facts[..MAX_FACTS - 1], facts.len() - MAX_FACTS + 1)
     } else {

@@ -94,7 +94,6 @@ pub(crate) fn assert_fits(message: &Value) {
                 }
                 300
             }
-            "input" => 75,
             other => panic!("{other} is no block of ours"),
         };
         walk(block, &mut |key, value| match (key, value) {
@@ -195,27 +194,40 @@ fn what_an_answer_needs_is_laid_out() {
     });
     assert_eq!(
         action_ids(&json(&message)),
-        ["reason", "approve", "approve:session", "approve:1h", "reject"]
+        [
+            "approve",
+            "approve:session",
+            "approve:1h",
+            "reject",
+            "show_everything"
+        ]
     );
 }
 
 #[test]
-fn a_field_stands_only_where_an_answer_on_the_card_needs_it() {
-    let only_to_approve = Asks {
-        reason_to_approve: true,
-        ..Asks::default()
-    };
-    let mut asked = asking(only_to_approve);
-    assert_eq!(
-        action_ids(&json(&card::full(&asked))),
-        ["reason", "approve", "reject"]
-    );
-    asked.arguments = Inert::new(&"x".repeat(9_000)).into();
-    assert_eq!(action_ids(&json(&card::full(&asked))), ["reject"]);
-    assert_eq!(
-        action_ids(&json(&card::full(&asking(Asks::default())))),
-        ["approve", "reject"]
-    );
+fn words_are_asked_for_in_a_modal_and_never_on_the_card() {
+    for (asks, expected) in [
+        (
+            Asks {
+                reason_to_approve: true,
+                ..Asks::default()
+            },
+            &["approve", "reject", "reject_with_reason", "show_everything"][..],
+        ),
+        // The press on Reject opens the form itself.
+        (
+            Asks {
+                reason_to_reject: true,
+                ..Asks::default()
+            },
+            &["approve", "reject", "show_everything"],
+        ),
+    ] {
+        let mut asked = asking(asks);
+        assert_eq!(action_ids(&json(&card::full(&asked))), expected);
+        asked.arguments = Inert::new(&"x".repeat(9_000)).into();
+        assert_eq!(action_ids(&json(&card::full(&asked))), expected[1..]);
+    }
 }
 
 /// Arguments in any number of parts.
@@ -340,7 +352,8 @@ fn rh_202_the_settled_card_fits_as_well() {
     let mut card = shown_arguments(include_str!("../tests/bugs/RH-202/args.json"));
     let open = json(&card::full(&card));
     assert_fits(&open);
-    assert_eq!(action_ids(&open), ["reject", "show_everything"]);
+    let ids = ["reject", "reject_with_reason", "show_everything", "open_console"];
+    assert_eq!(action_ids(&open), ids);
     card.actions = Actions::None;
     card.tone = Tone::Approved;
     let settled = json(&card::full(&card));
@@ -408,7 +421,7 @@ fn a_page_that_is_no_web_address_gets_no_button() {
         let card = card(Tone::Pending, "{}", open_actions(Some(view)));
         assert_eq!(
             action_ids(&json(&card::full(&card))),
-            ["approve", "reject"],
+            ["approve", "reject", "reject_with_reason", "show_everything"],
             "{view}"
         );
     }

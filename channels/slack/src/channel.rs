@@ -5,9 +5,9 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use gatepost_channel::{
-    AppKey, Card, CardForm, Channel, Click, Connection, Directory, Failure, Finding, Health, HttpAnswer,
-    Inbound, Means, MessageRef, Needs, Pace, PostKey, Posted, PrivateNotice, RawRequest, Refusal, Reply,
-    UtcMillis, Verifier, Webhook,
+    AppKey, Card, CardForm, Channel, Click, Connection, Dialogs, Directory, Failure, Finding, Health,
+    HttpAnswer, Inbound, Means, MessageRef, Needs, Pace, PostKey, Posted, PrivateNotice, RawRequest, Refusal,
+    Reply, UtcMillis, Verifier, Webhook,
 };
 use gatepost_channel::{Command, Whisper};
 use sha2::{Digest, Sha256};
@@ -19,7 +19,7 @@ use crate::config::{ConfigError, Mode, SlackConfig};
 use crate::connection::SlackConnection;
 use crate::directory::Home;
 use crate::verify::SlackVerifier;
-use crate::{card, check, command, exam, post};
+use crate::{callback, card, check, command, exam, post};
 
 /// The kind as the configuration spells it.
 const KIND: &str = "slack";
@@ -171,6 +171,10 @@ impl Channel for SlackChannel {
         }
     }
 
+    fn threads(&self) -> Option<&dyn gatepost_channel::Threads> {
+        Some(self)
+    }
+
     fn connection(&self) -> Option<Arc<dyn Connection>> {
         match &self.app.inlet {
             Inlet::Webhook(_) => None,
@@ -201,6 +205,10 @@ impl Channel for SlackChannel {
     fn directory(&self) -> Option<&dyn Directory> {
         Some(self)
     }
+
+    fn dialogs(&self) -> Option<&dyn Dialogs> {
+        Some(self)
+    }
 }
 
 impl Verifier for SlackChannel {
@@ -213,9 +221,11 @@ impl Verifier for SlackChannel {
 }
 
 impl Webhook for SlackChannel {
-    /// Slack takes an empty 200; the outcome follows by `chat.update` and a private notice.
-    fn answer(&self, _click: &Click, _reply: &Reply) -> HttpAnswer {
-        HttpAnswer::empty()
+    /// Slack takes an empty 200; the outcome follows by `chat.update` and a private notice. A modal closes on it; where the answer
+    /// did not count, it stays open and says why.
+    fn answer(&self, click: &Click, reply: &Reply) -> HttpAnswer {
+        callback::stays_open(click.vantage, reply)
+            .map_or_else(HttpAnswer::empty, |body| HttpAnswer::json(&body))
     }
 
     fn answer_command(&self, _command: &Command, reply: &Reply) -> HttpAnswer {

@@ -2,7 +2,7 @@
 
 use gatepost_channel::contract::{self, HOSTILE, Made, Next, Platform, Press, Sent, WAIT};
 use gatepost_channel::{
-    Card, CardForm, Channel, Decision, Failure, Health, MessageRef, Posted, RawRequest, UtcMillis,
+    Card, CardForm, Channel, Decision, Failure, Health, MessageRef, Note, Posted, RawRequest, UtcMillis,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -168,6 +168,45 @@ impl Platform for Slack {
         };
         elements.filter_map(decides).collect()
     }
+
+    fn person(&self) -> &'static str {
+        "U024BE7LH"
+    }
+
+    fn reply(&self, script: &[Next], note: &Note) -> (Posted, Vec<Sent>) {
+        let at: MessageRef = at();
+        play(script, "message_not_found", async |channel| {
+            let threads = channel.threads().expect("Slack has threads");
+            threads.reply(&at, note, &key()).await
+        })
+    }
+
+    fn assert_note(&self, sent: &Sent) {
+        let section = &sent.card["blocks"][0]["elements"][0];
+        assert_eq!(sent.card["blocks"].as_array().map(Vec::len), Some(1));
+        assert_eq!(section["type"], "rich_text_section");
+        for part in section["elements"].as_array().unwrap() {
+            let keys: Vec<_> = part.as_object().unwrap().keys().map(String::as_str).collect();
+            match part["type"].as_str().unwrap() {
+                "text" => {
+                    assert_eq!(keys, ["text", "type"]);
+                    assert!((1..=3_000).contains(&part["text"].as_str().unwrap().encode_utf16().count()));
+                }
+                "user" => assert_eq!(part["user_id"], self.person()),
+                other => panic!("{other}"),
+            }
+        }
+        assert_eq!(
+            (
+                &sent.card["thread_ts"],
+                &sent.card["parse"],
+                &sent.card["link_names"],
+                &sent.card["mrkdwn"]
+            ),
+            (&json!(at().message), &json!("none"), &json!(false), &json!(false))
+        );
+        assert_eq!(sent.card["reply_broadcast"], true);
+    }
 }
 
 #[test]
@@ -208,6 +247,11 @@ fn cards() {
 #[test]
 fn sets() {
     contract::check_sets(&slack());
+}
+
+#[test]
+fn threads() {
+    contract::check_threads(&slack());
 }
 
 #[test]

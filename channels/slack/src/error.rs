@@ -67,7 +67,12 @@ impl CallError {
             "missing_scope" => with_scope(code, body),
             _ => code.to_owned(),
         };
-        match class(code) {
+        let class = if code == "invalid_arguments" && names_the_trigger(body) {
+            Class::Gone
+        } else {
+            class(code)
+        };
+        match class {
             Class::Unclear => Self::Unclear(why),
             Class::Later => Self::Refused(Failure::Retry { after, why }),
             Class::Target => Self::Refused(Failure::Target { why }),
@@ -139,11 +144,22 @@ fn class(code: &str) -> Class {
         | "invalid_arguments"
         | "metadata_too_large"
         | "markdown_text_conflict"
+        | "view_too_large"
         | "block_mismatch"
         | "invalid_charset" => Class::Content,
-        "message_not_found" | "cant_update_message" | "edit_window_closed" | "streaming_state_conflict" => {
-            Class::Gone
-        }
+        "message_not_found"
+        | "thread_not_found"
+        | "cannot_reply_to_message"
+        | "cant_update_message"
+        | "edit_window_closed"
+        | "streaming_state_conflict"
+        | "expired_trigger_id"
+        | "exchanged_trigger_id"
+        | "invalid_trigger_id"
+        | "trigger_expired"
+        | "trigger_exchanged"
+        | "hash_conflict"
+        | "not_found" => Class::Gone,
         _ if code.starts_with("restricted_action") => Class::Target,
         _ if code.starts_with("invalid_metadata_") => Class::Content,
         _ => Class::Setup,
@@ -171,6 +187,19 @@ fn with_scope(code: &str, body: &Map<String, Value>) -> String {
         Some(needed) => format!("{code} ({needed})"),
         None => code.to_owned(),
     }
+}
+
+/// Whether a complaint about arguments is about the trigger of a modal: a late or used one is told that way too.
+fn names_the_trigger(body: &Map<String, Value>) -> bool {
+    let messages = body
+        .get("response_metadata")
+        .and_then(|data| data.get("messages"))
+        .and_then(Value::as_array);
+    messages
+        .into_iter()
+        .flatten()
+        .filter_map(Value::as_str)
+        .any(|line| line.contains("trigger_id"))
 }
 
 /// The code and the JSON pointer of the first complaint; its words may quote what was sent and are left out.

@@ -9,7 +9,7 @@ use std::time::Duration;
 use async_trait::async_trait;
 use futures_util::{SinkExt as _, StreamExt as _};
 use gatepost_channel::{
-    Answer, AppKey, Channel as _, Click, Command, Connection, ConnectionStatus, Inert, Intake, Refusal,
+    Answer, AppKey, Ask, Channel as _, Click, Command, Connection, ConnectionStatus, Inert, Intake, Refusal,
     Reply, ReplyTone, Secret, Verified,
 };
 use serde_json::{Value, json};
@@ -61,6 +61,7 @@ pub(crate) async fn pass(seconds: u64) {
 pub(crate) struct Desk {
     pub(crate) clicks: Mutex<Vec<Click>>,
     pub(crate) commands: Mutex<Vec<Command>>,
+    pub(crate) asks: Mutex<Vec<Ask>>,
     pub(crate) refused: Mutex<Vec<&'static str>>,
     pub(crate) stores: AtomicBool,
     /// A click is answered when a permit is there.
@@ -72,6 +73,7 @@ impl Desk {
         Arc::new(Self {
             clicks: Mutex::default(),
             commands: Mutex::default(),
+            asks: Mutex::default(),
             refused: Mutex::default(),
             stores: AtomicBool::new(true),
             gate: Semaphore::new(Semaphore::MAX_PERMITS),
@@ -103,6 +105,7 @@ impl Intake for Desk {
             reply: Reply {
                 tone: ReplyTone::Success,
                 text: Inert::new("counted"),
+                refused: false,
                 card: None,
             },
             stored: self.stores.load(Ordering::SeqCst),
@@ -117,9 +120,23 @@ impl Intake for Desk {
             reply: Reply {
                 tone: ReplyTone::Info,
                 text: Inert::new(&format!("heard {words}")),
+                refused: false,
                 card: None,
             },
             stored: self.stores.load(Ordering::SeqCst),
+        }
+    }
+
+    async fn ask(&self, _app: &AppKey, ask: Verified<Ask>) -> Answer {
+        self.asks.lock().unwrap().push(ask.get().clone());
+        Answer {
+            reply: Reply {
+                tone: ReplyTone::Info,
+                text: Inert::new("opens"),
+                refused: false,
+                card: None,
+            },
+            stored: true,
         }
     }
 

@@ -65,6 +65,8 @@ pub(crate) fn words() -> Words {
         cut: "{shown} of {total} characters are shown".into(),
         approve_in_full_view: "Not everything fits here. Approve it where everything can be seen.".into(),
         reason: "Reason".into(),
+        reject_with_reason: "Reject with a reason".into(),
+        open_console: "Open in the console".into(),
     }
 }
 

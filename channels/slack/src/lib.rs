@@ -6,8 +6,8 @@
 //! 2. [`channel`]: the app with its token and secrets, and the channels that share it.
 //! 3. `blocks`, `card`: the parts of Block Kit that are used, and the layout of a card within Slack's limits.
 //! 4. `client`, `error`, `wait`: one call to the Web API, and what its failure means.
-//! 5. `post`, `notice`, `check`, `exam`, `directory`: what is done with such calls.
-//! 6. `verify`, `callback`, `command`: from raw bytes to a click or a slash command, and the answer to the latter.
+//! 5. `post`, `notice`, `dialog`, `check`, `exam`, `directory`: what is done with such calls; `modal` lays out what `dialog` opens.
+//! 6. `verify`, `callback`, `submission`, `command`: from raw bytes to a click or a slash command, and the answer to the latter.
 //! 7. [`connection`]: Socket Mode, the same clicks without a public address.
 //!
 //! Untrusted text is written only into `plain_text` objects with `emoji: false` and into preformatted rich text, where Slack
@@ -23,12 +23,16 @@ mod client;
 mod command;
 pub mod config;
 pub mod connection;
+mod dialog;
 mod directory;
 mod error;
 mod exam;
+mod modal;
 mod notice;
 mod post;
 mod set;
+mod submission;
+mod thread;
 mod verify;
 mod wait;
 
@@ -60,8 +64,12 @@ mod fake_socket;
 #[cfg(test)]
 mod fixture;
 #[cfg(test)]
+mod modal_tests;
+#[cfg(test)]
 mod post_tests;
 #[cfg(test)]
 mod sdk_tests;
+#[cfg(test)]
+mod submission_tests;
 #[cfg(test)]
 mod verify_tests;

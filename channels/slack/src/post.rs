@@ -49,7 +49,7 @@ pub(crate) async fn edit(api: &Api, at: &MessageRef, card: &Card) -> Result<Card
 }
 
 /// Where the message stands, in Slack's own words: a conversation can be known by another id than the one posted to.
-fn place(answer: &Answer, form: CardForm) -> Posted {
+pub(crate) fn place(answer: &Answer, form: CardForm) -> Posted {
     match (answer.id("channel"), answer.id("ts")) {
         (Some(chat), Some(message)) => {
             let at = MessageRef {

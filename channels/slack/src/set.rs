@@ -41,7 +41,9 @@ fn room(card: &Card, set: &CardSet) -> usize {
     let label = |label: &str| cost(label).min(BUTTON_TEXT);
     let asked = set.items.iter().find_map(|item| asks(item)?.once_more.as_ref());
     let question = asked.map_or(0, |asked| Confirm::new(asked).cost());
-    let row = HEAD + ROW_FACTS + label(&card.words.approve) + label(&card.words.reject) + question;
+    let words = &card.words;
+    let buttons = label(&words.approve) + label(&words.reject) + label(&words.show_everything);
+    let row = HEAD + ROW_FACTS + buttons + question;
     let fixed = HEADER_TEXT + PREVIEW + TOOL + FACTS + SMALL + 2 * BUTTON_TEXT + question;
     TOTAL.saturating_sub(fixed + set.items.len() * row)
 }
@@ -113,14 +115,14 @@ fn row(number: usize, item: &Card, most: usize) -> Vec<Block> {
     shown
 }
 
-/// The buttons of one request; what was cut cannot be approved here.
+/// The buttons of one request; what was cut cannot be approved here. What opens in private takes a reason to reject, too.
 fn buttons(item: &Card, whole: bool) -> Option<Block> {
     let Actions::Decide {
         token,
         revision,
         approve_when_cut,
-        full_view,
         asks,
+        ..
     } = &item.actions
     else {
         return None;
@@ -131,13 +133,10 @@ fn buttons(item: &Card, whole: bool) -> Option<Block> {
             .confirmed(asks.once_more.as_ref().map(Confirm::new))
     });
     let reject = Button::decide("reject", &item.words.reject, &value, None);
-    let open = full_view
-        .as_deref()
-        .filter(|_| !whole)
-        .and_then(|url| Button::open(SHOW_EVERYTHING, &item.words.show_everything, url));
+    let show = Button::ask(SHOW_EVERYTHING, &item.words.show_everything, &value);
     Some(Block::Actions {
         block_id: format!("{}:v{revision}", blocks::start(&item.request_id, SMALL)),
-        elements: approve.into_iter().chain([reject]).chain(open).collect(),
+        elements: approve.into_iter().chain([reject, show]).collect(),
     })
 }
 

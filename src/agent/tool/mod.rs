@@ -5,7 +5,7 @@
 //! Whatever goes wrong is an answer of a type, never a panic. The room of tools must not know jobs, requests or policy.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use serde_json::Value;
@@ -81,7 +81,31 @@ pub struct Toolbox {
     servers: Arc<Vec<mcp::McpTools>>,
 }
 
+/// The tools for somebody who only looks at them: it keeps no server from being let go.
+pub struct OnLoan {
+    fixed: Arc<BTreeMap<String, Arc<Tool>>>,
+    servers: Weak<Vec<mcp::McpTools>>,
+}
+
+impl OnLoan {
+    /// What there is of them now.
+    pub fn toolbox(&self) -> Toolbox {
+        Toolbox {
+            fixed: Arc::clone(&self.fixed),
+            servers: self.servers.upgrade().unwrap_or_default(),
+        }
+    }
+}
+
 impl Toolbox {
+    /// For somebody who only looks at them.
+    pub fn on_loan(&self) -> OnLoan {
+        OnLoan {
+            fixed: Arc::clone(&self.fixed),
+            servers: Arc::downgrade(&self.servers),
+        }
+    }
+
     /// The tools of the configuration. `http` must follow no redirect. No server is started yet.
     pub fn new(tools: &[ToolConfig], http: &reqwest::Client) -> Self {
         let mut fixed = BTreeMap::new();

@@ -22,7 +22,7 @@ use crate::delivery::card::CardMaker;
 use crate::delivery::phrase::Phrasebook;
 use crate::delivery::sender::Sender;
 use crate::gatekeeper::{self, Gatekeeper, Journal};
-use crate::ids::{ConfirmationId, Ids as _, JobId, OperatorId, Org, SystemIds, TokenName};
+use crate::ids::{ConfirmationId, Ids, JobId, OperatorId, Org, SystemIds, TokenName};
 use crate::job::begin_call::{BeginCall, Right};
 use crate::job::finish::{Ending, Finish};
 use crate::job::park::{Park, Parked, Until};
@@ -166,7 +166,8 @@ impl Engine {
             council: Arc::new(gatekeeper::council::Nobody),
             shapes: crate::gatekeeper::KnownShapes::default(),
         });
-        let sender = Sender::new(store.clone(), registry, maker, Arc::clone(&clock), &SystemIds);
+        let ids: Arc<dyn Ids> = Arc::new(SystemIds);
+        let sender = Sender::new(store.clone(), registry, maker, Arc::clone(&clock), &ids);
         tasks.spawn(sender.run(tasks.clone()));
         tasks.spawn(scribe.run(store.clone(), clock, tasks.clone()));
         let (tell, told) = mpsc::unbounded_channel();

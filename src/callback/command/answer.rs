@@ -9,7 +9,7 @@ use super::{Heard, Said};
 use crate::audit::{Actor, Draft};
 use crate::callback::{Intake, reply};
 use crate::confirmation::Dossier;
-use crate::confirmation::decide::{Decide, Decided, Refusal, Ruling, Spoken, Surface, Target};
+use crate::confirmation::decide::{Backing, Decide, Decided, Refusal, Ruling, Spoken, Surface, Target};
 use crate::delivery::card::Shown;
 use crate::gatekeeper::attend::{About, Attended};
 use crate::storage::ReadError;
@@ -100,6 +100,7 @@ impl Intake {
             seen: by_code.then(|| dossier.confirmation.call().edit),
             surface: Surface::Command,
             roll,
+            backing: Backing::default(),
             insight,
         };
         let decided = self.gatekeeper.store().run(decide).await?;
@@ -130,6 +131,7 @@ impl Intake {
             Ruling::Refused(Refusal::PartialView) => {
                 lines.extend(self.gatekeeper.maker().full_view(row));
             }
+            _ if reply::leads_to_console(said.key) => lines.extend(self.gatekeeper.maker().full_view(row)),
             _ => {}
         }
         if known {

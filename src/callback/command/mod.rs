@@ -100,7 +100,7 @@ impl Intake {
         warn!(channel = %listed.name, error = %trouble, "a command could not be answered in time");
         metrics::counter!("gatepost_callbacks_unstored_total").increment(1);
         Answer {
-            reply: self.say(listed, "try_again", ReplyTone::Warning, None),
+            reply: self.say(listed, "try_again", ReplyTone::Warning, true, None),
             stored: false,
         }
     }
@@ -191,6 +191,7 @@ impl Intake {
         if heard.command.answered == Answered::There {
             return Ok(Answer {
                 reply: Reply {
+                    refused: false,
                     tone,
                     text: Inert::new(&text),
                     card: shows.map(|card| *card),
@@ -260,6 +261,7 @@ fn misread(heard: &Heard<'_>, unread: Unread) -> Said {
 fn acknowledged() -> Answer {
     Answer {
         reply: Reply {
+            refused: false,
             tone: ReplyTone::Info,
             text: Inert::default(),
             card: None,

@@ -79,7 +79,8 @@ async fn operators_on(
     }
     let mut detail = format!("{fine} of {} found", operators.len().min(MOST));
     if operators.len() > MOST {
-        detail.push_str(&format!(" ({} more were not looked up)", operators.len() - MOST));
+        let more = operators.len() - MOST;
+        detail = format!("{detail} ({more} more were not looked up)");
     }
     for line in told {
         detail.push_str("; ");

@@ -22,6 +22,7 @@ use super::{
     shown::shown,
 };
 
+mod after;
 mod channel;
 mod compile;
 mod duty;

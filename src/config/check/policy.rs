@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use gatepost_channel::UtcMillis;
 
-use super::{Complaint, ProblemKind, View, duty, one_of, shown};
+use super::{Complaint, ProblemKind, View, after, duty, one_of, shown};
 use crate::{
     config::{ChannelConfig, Kind, Operator, Role, policy::PolicyDraft},
     gate::{
@@ -32,6 +32,9 @@ pub(super) fn check(view: &View<'_>, policy: &PolicyDraft) {
         .confirm
         .as_ref()
         .is_some_and(|confirm| names_stand(view, "policy.confirm", confirm));
+    if let Some(confirm) = &policy.confirm {
+        after::times_fit(view, "policy.confirm", confirm, &ConfirmSource::default());
+    }
     let mut catch_alls = Vec::new();
     for (index, rule) in policy.rules.iter().enumerate() {
         let Some(rule) = rule else { continue };
@@ -42,6 +45,7 @@ pub(super) fn check(view: &View<'_>, policy: &PolicyDraft) {
             catch_alls.push(rule);
         }
         let Some(confirm) = &policy.confirm else { continue };
+        after::times_fit(view, &path, &rule.confirm, confirm);
         let own = rule.confirm.summed();
         let asking = Asking {
             path: &path,
@@ -61,15 +65,23 @@ pub(super) fn check(view: &View<'_>, policy: &PolicyDraft) {
     default_decides(view, policy, fallback_stands);
 }
 
-/// Requests that need a reason never share a card; a rule that asks for both would wait for it in vain.
+/// Requests that need a reason or accept other arguments never share a card; a rule that asks for both would wait for it in vain.
 fn collapse_takes_effect(view: &View<'_>, path: &str, rule: &RuleSource, fallback: &ConfirmSource) {
     let reasons = rule.confirm.require_reason.or(fallback.require_reason);
     let collapses = rule.confirm.collapse.is_some_and(|collapse| collapse.most > 1);
-    if collapses && reasons.is_some_and(|reasons| reasons != RequireReason::Never) {
-        view.warn(
-            &format!("{path}.collapse"),
+    let needs_words = reasons.is_some_and(|reasons| reasons != RequireReason::Never);
+    let own_card = [
+        (
+            needs_words,
             "a request that needs a reason keeps a card of its own, so `collapse` has no effect beside `require_reason`",
-        );
+        ),
+        (
+            rule.confirm.edits.is_some(),
+            "a request whose arguments people may change keeps a card of its own, so `collapse` has no effect beside `accepts_edits`",
+        ),
+    ];
+    for (_, why) in own_card.iter().filter(|(alone, _)| collapses && *alone) {
+        view.warn(&format!("{path}.collapse"), *why);
     }
 }
 
@@ -124,8 +136,17 @@ fn names_stand(view: &View<'_>, path: &str, confirm: &ConfirmSource) -> bool {
         .approvers
         .iter()
         .map(|approvers| (path.to_owned(), approvers));
-    for (path, approvers) in own.chain(stages) {
+    let glass = confirm.break_glass.iter().flat_map(|glass| &glass.lists);
+    let glass: Vec<_> = glass
+        .map(|approvers| (format!("{path}.break_glass"), approvers))
+        .collect();
+    for (path, approvers) in own.chain(stages).chain(glass.clone()) {
         duty::lists_stand(view, &path, approvers);
+    }
+    if view.operators_whole {
+        for (path, approvers) in glass {
+            approvers_stand(view, &path, approvers);
+        }
     }
     if let Some(approvers) = &confirm.approvers
         && view.operators_whole
@@ -137,10 +158,11 @@ fn names_stand(view: &View<'_>, path: &str, confirm: &ConfirmSource) -> bool {
             approvers_stand(view, &format!("{path}.stages[{index}]"), &stage.approvers);
         }
     }
+    after::names_stand(view, path, confirm);
     view.cx.count() == before
 }
 
-fn approvers_stand(view: &View<'_>, path: &str, approvers: &Approvers) {
+pub(super) fn approvers_stand(view: &View<'_>, path: &str, approvers: &Approvers) {
     let known: Vec<&str> = view.operators().map(|operator| operator.id.as_str()).collect();
     for (index, id) in approvers.operators.iter().enumerate() {
         if !known.contains(&id.as_str()) {
@@ -300,6 +322,8 @@ fn quorum_is_met(view: &View<'_>, asking: &Asking<'_>) {
                 break;
             }
         }
+        step_up_is_possible(view, asking, org, quorum, (&persons, open));
+        glass_can_be_broken(view, asking, org);
         if !open && quorum <= enough {
             stages_are_filled(view, asking, org, (approvers, &moments));
             at_times_too_few(view, asking, org, quorum, (approvers, &moments));
@@ -335,6 +359,77 @@ fn quorum_is_met(view: &View<'_>, asking: &Asking<'_>) {
         );
         view.warn(&format!("{}.channels", asking.path), message);
     }
+}
+
+/// Who is asked has a code where the rule wants one, and there is a second person where it wants that.
+fn step_up_is_possible(
+    view: &View<'_>,
+    asking: &Asking<'_>,
+    org: &str,
+    quorum: u32,
+    (persons, open): (&[&Operator], bool),
+) {
+    let step = asking.own.step_up.or(asking.fallback.step_up).unwrap_or_default();
+    let key = format!("{}.step_up", asking.path);
+    let many = |persons: usize| u32::try_from(persons).unwrap_or(u32::MAX);
+    let needed = if step.second_person { quorum.max(2) } else { quorum };
+    if !open && step.second_person && quorum <= many(persons.len()) && many(persons.len()) < needed {
+        let message = format!(
+            "a second person confirms each approval, but in the organisation `{org}` only {} could",
+            persons.len()
+        );
+        view.complain(
+            &key,
+            Complaint::new(ProblemKind::BadValue, message)
+                .remedy("name another approver, or leave `second_person` out"),
+        );
+    }
+    if !step.code {
+        return;
+    }
+    let without: Vec<&str> = persons
+        .iter()
+        .filter(|person| person.code_key.is_none())
+        .map(|person| person.id.as_str())
+        .collect();
+    let names = shown(&without.join(", "));
+    if !open && many(persons.len() - without.len()) < needed && needed <= many(persons.len()) {
+        let message = format!(
+            "asks for one-time codes, and in the organisation `{org}` too few have `totp` set up for the {needed} needed; without are {names}"
+        );
+        view.complain(
+            &key,
+            Complaint::new(ProblemKind::NobodyDecides, message)
+                .remedy("add `totp` to their entries under `operators`"),
+        );
+    } else if !without.is_empty() {
+        view.warn(
+            &key,
+            format!("asks for one-time codes, which these have not set up under `operators[].totp`: {names}"),
+        );
+    }
+}
+
+/// Somebody may break the glass where the rule offers it.
+fn glass_can_be_broken(view: &View<'_>, asking: &Asking<'_>, org: &str) {
+    let Some(glass) = &asking.own.break_glass else {
+        return;
+    };
+    let may = |operator: &&Operator| glass.lists.iter().all(|list| is_named(view, operator, list));
+    if view
+        .operators()
+        .filter(|operator| operator.is_of(org))
+        .any(|operator| may(&operator))
+    {
+        return;
+    }
+    let message = format!("nobody of the organisation `{org}` could break the glass");
+    view.complain(
+        &format!("{}.break_glass.approvers", asking.path),
+        Complaint::new(ProblemKind::NobodyDecides, message).remedy(format!(
+            "name approvers among the operators of `{org}`, or leave `break_glass` out"
+        )),
+    );
 }
 
 /// Whether a group of the organisation gives a role that is asked, here or in a stage: then nobody can count beforehand.

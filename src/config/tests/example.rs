@@ -14,6 +14,7 @@ pub(super) fn env(name: &str) -> Option<String> {
 pub(super) fn folder() -> Folder {
     let folder = Folder::new();
     folder.write("dana.token", "dana-token-0123456789\n");
+    folder.write("dana.totp", "GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ");
     std::fs::create_dir(folder.0.join("openapi")).unwrap();
     let shop = include_str!("../../../examples/openapi/shop.yaml");
     folder.write("openapi/shop.yaml", shop);

@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 
 use super::{Config, Loaded, Problem, ProblemKind, Problems};
 
+mod authority;
 mod duty;
 mod example;
 mod group;

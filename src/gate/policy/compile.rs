@@ -9,7 +9,7 @@ use super::{
     Policy,
     glob::ToolGlobs,
     rule::Rule,
-    source::{ConfirmSource, Effect, PolicySource, RuleSource},
+    source::{Approvers, ConfirmSource, Effect, PolicySource, RuleSource},
     terms,
     when::{Condition, environment},
 };
@@ -191,6 +191,7 @@ impl RuleCompiler<'_> {
         self.stages();
         self.grants();
         self.edits(&redact);
+        self.break_glass();
         let terms = terms::resolve(&self.written.confirm, defaults, &redact);
         if self.written.effect == Effect::Confirm {
             if terms.channels.is_empty() {
@@ -327,6 +328,21 @@ impl RuleCompiler<'_> {
                 "accepts_edits",
                 "a place may be changed that `redact` hides",
                 "take it out of one of the two: nobody changes what they do not see",
+            );
+        }
+    }
+
+    /// Somebody may do it, so and so often.
+    fn break_glass(&mut self) {
+        let Some(glass) = &self.written.confirm.break_glass else {
+            return;
+        };
+        let nobody = glass.lists.is_empty() || glass.lists.iter().any(Approvers::is_empty);
+        if nobody || glass.uses == 0 || glass.per_ms < 1 {
+            self.problem(
+                "break_glass",
+                "nobody could ever do it",
+                "name who may, at least 1 use, and a window, or leave `break_glass` out",
             );
         }
     }

@@ -23,6 +23,7 @@ pub use glob::ToolGlob;
 pub use judge::{Judgement, Unevaluated, Voice, Voices};
 pub use rule::Rule;
 pub use source::{Approvers, ConfirmSource, Effect, PartialView, PolicySource, RuleSource};
+pub use terms::DEFAULT_TIMEOUT;
 pub use when::Unevaluable;
 
 /// A policy that compiled: ordered rules, of which the first match decides.

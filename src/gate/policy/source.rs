@@ -7,6 +7,8 @@ use std::time::Duration;
 use gatepost_channel::Risk;
 use serde::{Deserialize, Serialize};
 
+use crate::gate::after::AfterSource;
+use crate::gate::authority::{BreakGlass, StepUp};
 use crate::gate::collapse::Collapse;
 use crate::gate::decision::{RequireReason, Stage, everybody, persons_needed};
 use crate::gate::edit::EditScope;
@@ -56,6 +58,28 @@ impl Approvers {
     }
 }
 
+impl Approvers {
+    /// Lets everybody decide whom the other list names too.
+    pub fn include(&mut self, other: &Self) {
+        let Self {
+            roles,
+            operators,
+            on_call,
+        } = other;
+        for (into, from) in [
+            (&mut self.roles, roles),
+            (&mut self.operators, operators),
+            (&mut self.on_call, on_call),
+        ] {
+            for name in from {
+                if !into.contains(name) {
+                    into.push(name.clone());
+                }
+            }
+        }
+    }
+}
+
 /// The settings of a confirmation. In a rule, what is left out comes from `policy.confirm`.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 pub struct ConfirmSource {
@@ -89,6 +113,12 @@ pub struct ConfirmSource {
     pub edits: Option<EditScope>,
     /// When like requests share a card.
     pub collapse: Option<Collapse>,
+    /// What happens after the cards were posted.
+    pub after: AfterSource,
+    /// What an approval takes beside the press.
+    pub step_up: Option<StepUp>,
+    /// Who may approve alone in need. A rule's own; never from `policy.confirm`.
+    pub break_glass: Option<BreakGlass>,
 }
 
 impl ConfirmSource {

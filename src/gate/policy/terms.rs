@@ -5,7 +5,8 @@ use std::time::Duration;
 use super::source::ConfirmSource;
 use crate::gate::{decision::DecisionTerms, edit::EditTerms, json::Pointer, terms::Terms};
 
-const DEFAULT_TIMEOUT: Duration = Duration::from_mins(2);
+/// How long a request may be decided where neither the rule nor `policy.confirm` says it.
+pub const DEFAULT_TIMEOUT: Duration = Duration::from_mins(2);
 const DEFAULT_PERMIT_TTL: Duration = Duration::from_hours(1);
 
 /// The longest that a request may stay open or a permit be used.
@@ -48,7 +49,10 @@ pub(super) fn resolve(rule: &ConfirmSource, policy: &ConfirmSource, redact: &[Po
                 carried: false,
             }),
             collapse: rule.collapse.or(policy.collapse),
+            step_up: rule.step_up.or(policy.step_up).unwrap_or_default(),
+            break_glass: rule.break_glass.clone(),
         },
+        after: rule.after.resolve(&policy.after),
     }
 }
 

@@ -1,6 +1,6 @@
 //! The questions: each is put to a platform once, within a time, and not at all where the app was told that it may not.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use gatepost_channel::{AppKey, Channel, Directory, Failure, Group, Profile, Unfo
 use tracing::warn;
 
 use super::shelf::{Answer, Flight, MAY_NOT, pause};
-use super::{Listed, Parts};
+use super::{Listed, Listing, Parts};
 
 /// A kind of question; a missing right or a rate limit holds for all questions of a kind.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -142,7 +142,7 @@ impl Parts {
     }
 
     /// The members of a group.
-    pub(super) fn members(self: &Arc<Self>, listed: &Listed, group: &Group) -> Flight<Arc<BTreeSet<String>>> {
+    pub(super) fn members(self: &Arc<Self>, listed: &Listed, group: &Group) -> Flight<Listing> {
         let kind = match group {
             Group::Named(_) => Kind::Members,
             Group::Chat => Kind::Chat,

@@ -142,7 +142,7 @@ impl Channel for Fake {
         }
     }
 
-    fn chat(&self) -> &str {
+    fn chat(&self) -> &'static str {
         "room"
     }
 

@@ -68,6 +68,9 @@ pub struct GroupRoles {
 #[derive(Clone, Default)]
 pub struct Directories(Option<Arc<Parts>>);
 
+/// The ids of a group's members.
+type Listing = Arc<BTreeSet<String>>;
+
 struct Parts {
     registry: Registry,
     people: Arc<People>,
@@ -77,7 +80,7 @@ struct Parts {
     clock: Arc<dyn Clock>,
     persons: Arc<Shelf<(gatepost_channel::AppKey, String), Profile>>,
     addresses: Arc<Shelf<(gatepost_channel::AppKey, String), String>>,
-    members: Arc<Shelf<(ChannelName, Group), Arc<BTreeSet<String>>>>,
+    members: Arc<Shelf<(ChannelName, Group), Listing>>,
     belongs: Arc<Shelf<(ChannelName, Group, String), Option<bool>>>,
     asked: Asked,
     /// What agents had looked up lately, by organisation: since when, and how often.

@@ -80,10 +80,10 @@ where
             _ => {}
         }
         make_room(&mut kept, now);
-        let (shelf, name, asking) = (Arc::clone(self), key.clone(), ask());
+        let (keeper, name, asking) = (Arc::clone(self), key.clone(), ask());
         let flight = async move {
             let answer = asking.await;
-            shelf.land(name, &answer);
+            keeper.land(name, &answer);
             answer
         };
         let flight = flight.boxed().shared();

@@ -12,7 +12,7 @@ use crate::clock::ManualClock;
 use crate::confirmation::cancel::Cancel;
 use crate::confirmation::consume::Consume;
 use crate::confirmation::create::{Create, Created, shown_args};
-use crate::confirmation::decide::{Ballot, Clicked, Decide, Decided, Insight, Surface, Target};
+use crate::confirmation::decide::{Backing, Ballot, Clicked, Decide, Decided, Insight, Surface, Target};
 use crate::confirmation::roll::{Roll, Voter};
 use crate::confirmation::{Asked, Delivery, DeliveryState, Dossier};
 use crate::gate::json::ReadLimits;
@@ -24,6 +24,7 @@ use crate::ids::{
 use crate::job::{Job, JobState};
 use crate::lifecycle::Tasks;
 
+mod authority;
 mod fault;
 mod growth;
 mod log;
@@ -95,6 +96,10 @@ on_both! {
         the_log_cannot_be_edited_or_cut_but_openings_can_be_erased,
         arguments_stand_once_and_the_log_shows_and_guards_them_all_the_same,
         old_callbacks_are_forgotten;
+    authority:
+        an_armed_approval_is_kept_until_a_second_person_confirms,
+        of_sixteen_uses_of_one_code_one_counts,
+        a_broken_glass_is_kept_counted_and_listed;
     tally:
         of_sixteen_calls_as_many_as_the_limit_are_taken,
         a_window_moves_on_and_what_is_past_is_forgotten;
@@ -188,6 +193,8 @@ impl Ask {
                 token_hash,
                 approvable: true,
                 unheard: false,
+                told: false,
+                lost: 0,
                 standing: Vec::new(),
                 error: None,
             }
@@ -227,6 +234,7 @@ impl Ask {
                 risk: None,
                 redact: Vec::new(),
                 decision: DecisionTerms::default(),
+                after: crate::gate::AfterTerms::default(),
             },
             deliveries: (0..self.cards).map(card).collect(),
             grantors: Some(roll()),
@@ -255,6 +263,7 @@ fn decide(id: &ConfirmationId, person: &str, decision: Decision) -> Decide {
         edit: None,
         seen: None,
         surface: Surface::Api,
+        backing: Backing::default(),
         roll: roll(),
         insight: Insight::default(),
     }
@@ -415,6 +424,9 @@ fn click(dossier: &Dossier, press: &str, person: &str, decision: Decision) -> De
                 },
                 key: press.to_owned(),
             },
+            asks_back: false,
+            alone: false,
+            set: None,
         }),
         surface: Surface::Card,
         ..decide(&dossier.confirmation.id, person, decision)

@@ -134,11 +134,8 @@ pub(super) async fn all_at_once_and_single_presses_race(place: &Place) {
         .await
         .expect("posts are under way");
     let set = code(&dossiers);
-    let all = |person: &str, decision| DecideAll {
-        press: click(&dossiers[0], person, person, decision),
-        set,
-        key: key(),
-    };
+    let all =
+        |person: &str, decision| DecideAll::new(click(&dossiers[0], person, person, decision), set, key());
     let racers = [all("dana", Decision::Approve), all("erin", Decision::Reject)];
     let racers = racers.map(|racer| {
         let store = place.store.clone();

@@ -37,6 +37,7 @@ const BACK_ON_POSTGRES: &str = "DROP INDEX audit_event_rare; CREATE INDEX audit_
   DROP INDEX confirmation_listing; CREATE INDEX confirmation_listing ON confirmation (created_at, id);
   ALTER TABLE delivery DROP CONSTRAINT delivery_pk; ALTER TABLE delivery ADD CONSTRAINT delivery_pk PRIMARY KEY (id);
   CREATE INDEX delivery_of_confirmation ON delivery (confirmation);
+  ALTER TABLE delivery DROP COLUMN told; ALTER TABLE delivery DROP COLUMN lost;
   ALTER TABLE confirmation DROP COLUMN progress; ALTER TABLE vote DROP CONSTRAINT vote_pk; ALTER TABLE vote DROP COLUMN edit;
   ALTER TABLE vote ADD CONSTRAINT vote_pk PRIMARY KEY (confirmation, person); ALTER TABLE vote DROP COLUMN content; DROP TABLE standing_grant; DROP TABLE tally;
   ALTER TABLE confirmation DROP COLUMN alike; ALTER TABLE confirmation DROP COLUMN set_first; ALTER TABLE delivery DROP COLUMN host;

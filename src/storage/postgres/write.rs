@@ -42,7 +42,7 @@ const CHANGE_JOBS: &str = "UPDATE job SET
   WHERE job.id = new.id AND job.version = new.stored";
 const CHANGE_DELIVERIES: &str = "UPDATE delivery SET
     host = new.host, state = new.state, nonce = new.nonce, token_hash = new.token_hash, approvable = new.approvable, unheard = new.unheard, standing = new.standing,
-    error = new.error
+    error = new.error, lost = new.lost
   FROM json_populate_recordset(NULL::delivery, $1::json) AS new
   WHERE delivery.confirmation = new.confirmation AND delivery.id = new.id";
 /// A grant is changed only from the version that was read.

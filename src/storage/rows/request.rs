@@ -302,6 +302,8 @@ row! {
         unheard: u8,
         standing: String,
         error: Option<Text>,
+        told: u8,
+        lost: i64,
     }
 }
 
@@ -319,6 +321,8 @@ impl DeliveryRow {
             unheard: card.unheard.into(),
             standing: spell(&card.standing),
             error: keep(card.error.as_ref()),
+            told: card.told.into(),
+            lost: card.lost.into(),
         }
     }
 
@@ -339,6 +343,8 @@ impl DeliveryRow {
             unheard: site.need(flag(self.unheard), "unheard")?,
             standing: site.json(&self.standing, "standing")?,
             error: site.maybe_text(self.error, "error")?,
+            told: site.need(flag(self.told), "told")?,
+            lost: site.count(self.lost, "lost")?,
         })
     }
 }

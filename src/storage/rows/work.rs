@@ -189,7 +189,11 @@ impl From<&OutboxItem> for OutboxRow {
             channel: Text::keep(item.channel.as_str()),
             card: match &item.errand {
                 Errand::Card { delivery, .. } => Some(delivery.as_str().to_owned()),
-                Errand::Notice { .. } | Errand::Whisper { .. } => None,
+                Errand::Notice { .. }
+                | Errand::Whisper { .. }
+                | Errand::View { .. }
+                | Errand::Line { .. }
+                | Errand::Escalate { .. } => None,
             },
             errand: spell(&item.errand),
             attempts: item.attempts.into(),

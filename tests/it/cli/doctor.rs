@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use super::{Ran, command};
 use crate::support::fake_feishu::{self, FakeFeishu};
-use crate::support::fake_slack::{self, FakeSlack};
+use crate::support::fake_slack::{self, FakeSlack, User};
 use crate::support::program::{Place, Program};
 
 fn config(place: &Place, slack: &FakeSlack, feishu: &FakeFeishu) -> String {
@@ -61,6 +61,7 @@ fn state<'a>(told: &'a Value, name: &str) -> (&'a str, &'a str) {
 #[tokio::test]
 async fn a_set_up_is_followed_from_end_to_end() {
     let (slack, feishu) = (FakeSlack::start().await, FakeFeishu::start().await);
+    slack.add_user(User::new("U024BE7LH", "dana@example.com"));
     let place = Place::new();
     let config = config(&place, &slack, &feishu);
     let program = Program::start(place.clone(), &config, &[]).await;

@@ -446,6 +446,7 @@ async fn a_modal_opens_once_and_soon_and_is_submitted() {
     };
     let view = json!({
         "type": "modal", "callback_id": "reason", "title": {"type": "plain_text", "text": "Reject"},
+        "submit": {"type": "plain_text", "text": "Send"},
         "blocks": [{"type": "input", "block_id": "why", "label": {"type": "plain_text", "text": "Why"},
             "element": {"type": "plain_text_input", "action_id": "text"}}],
     });

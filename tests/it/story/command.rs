@@ -261,7 +261,7 @@ async fn what_is_no_command_of_a_person_does_nothing(storage: Storage) {
 }
 
 /// What the bot wrote to the person alone.
-fn private(world: &World, open_id: &str) -> Vec<Message> {
+pub(super) fn private(world: &World, open_id: &str) -> Vec<Message> {
     let chat = format!("oc_p2p_{open_id}");
     let mut messages = world.feishu.messages(&chat);
     messages.retain(|message| message.msg_type == "interactive");

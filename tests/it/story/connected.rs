@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::support::fake_feishu::{self, FakeFeishu, Person};
 use crate::support::fake_slack::{self, FakeSlack, User};
 use crate::support::people::DANA;
-use crate::support::program::{Place, Program};
+use crate::support::program::{Api, Place, Program};
 use crate::support::sockets::Sockets;
 use crate::support::tls::Authority;
 use crate::support::world::{SOON, secret_of};
@@ -92,22 +92,28 @@ async fn until(what: &str, so: impl Fn() -> bool) {
     found.unwrap_or_else(|_| panic!("{what}: not within {SOON:?}"));
 }
 
+/// Asks for a call of its own session.
+async fn ask(agent: &Api, session: &str, call: &str) -> String {
+    let question =
+        json!({"tool_name": "pay", "tool_args": {"amount": 1}, "session_id": session, "tool_call_id": call});
+    let (_, asked) = agent.post("/api/confirmations", &question).await;
+    asked["confirmation_id"]
+        .as_str()
+        .unwrap_or_else(|| panic!("{asked}"))
+        .to_owned()
+}
+
+/// What became of it.
+async fn status(agent: &Api, id: &str) -> String {
+    let (_, shown) = agent.get(&format!("/api/confirmations/{id}?wait=15")).await;
+    shown["status"].as_str().expect("a status").to_owned()
+}
+
 /// Asks, decides by a press on Slack and then on Feishu, and looks at what became of it.
 async fn decide_on_both(platforms: &Platforms, program: &Program) {
     let agent = program.place.api(&secret_of("build-agent"));
-    let ask = async |call: &str| {
-        let question =
-            json!({"tool_name": "pay", "tool_args": {"amount": 1}, "session_id": "s", "tool_call_id": call});
-        let (_, asked) = agent.post("/api/confirmations", &question).await;
-        asked["confirmation_id"]
-            .as_str()
-            .unwrap_or_else(|| panic!("{asked}"))
-            .to_owned()
-    };
-    let status = async |id: &str| {
-        let (_, shown) = agent.get(&format!("/api/confirmations/{id}?wait=15")).await;
-        shown["status"].as_str().expect("a status").to_owned()
-    };
+    let ask = async |call: &str| ask(&agent, "s", call).await;
+    let status = async |id: &str| status(&agent, id).await;
 
     let first = ask("1").await;
     let card = platforms
@@ -148,19 +154,8 @@ async fn decide_on_both(platforms: &Platforms, program: &Program) {
 /// Asks, and decides by words on Slack and then on Feishu.
 async fn decide_in_words(platforms: &Platforms, program: &Program) {
     let agent = program.place.api(&secret_of("build-agent"));
-    let ask = async |call: &str| {
-        let question =
-            json!({"tool_name": "pay", "tool_args": {"amount": 2}, "session_id": "w", "tool_call_id": call});
-        let (_, asked) = agent.post("/api/confirmations", &question).await;
-        asked["confirmation_id"]
-            .as_str()
-            .unwrap_or_else(|| panic!("{asked}"))
-            .to_owned()
-    };
-    let status = async |id: &str| {
-        let (_, shown) = agent.get(&format!("/api/confirmations/{id}?wait=15")).await;
-        shown["status"].as_str().expect("a status").to_owned()
-    };
+    let ask = async |call: &str| ask(&agent, "w", call).await;
+    let status = async |id: &str| status(&agent, id).await;
     let first = ask("1").await;
     let words = platforms
         .slack

@@ -7,41 +7,12 @@ use crate::support::people::{DANA, NOOR};
 use crate::support::world::{Storage, World};
 
 on_every_store!(
-    slack_rejects_with_the_reason_of_the_field,
     feishu_rejects_with_the_reason_of_the_form,
     feishu_takes_a_reason_where_none_is_needed,
     a_needed_reason_to_approve_is_typed_on_the_card,
     a_grant_by_click_lets_the_next_call_run_without_a_card,
     a_grant_by_click_on_slack,
 );
-
-async fn slack_rejects_with_the_reason_of_the_field(storage: Storage) {
-    let world = World::start(storage).await;
-    let id = world.ask_for("reasoned__pay", json!({"amount": 1})).await;
-    let (card, _) = world.cards(&id).await;
-    let pressed = world.slack.click(&card, "reject", DANA.slack);
-    assert_eq!(pressed.post(&world.callback("ops-slack")).await.status, 200);
-    assert_eq!(
-        world.request(&id).await["status"],
-        "pending",
-        "a reason is needed"
-    );
-    world
-        .until("the private word", async || {
-            let told = world.slack.ephemerals();
-            format!("{told:?}").contains("asks for a reason").then_some(())
-        })
-        .await;
-
-    let pressed = world.slack.click(&card, "reject", DANA.slack);
-    let pressed = pressed.with_input("reason", "  wrong supplier\n");
-    assert_eq!(pressed.post(&world.callback("ops-slack")).await.status, 200);
-    let seen = world.request(&id).await;
-    assert_eq!(seen["status"], "rejected");
-    assert_eq!(seen["votes"][0]["reason"], "wrong supplier");
-    world.both_settled(&id, "wrong supplier", "wrong supplier").await;
-    world.verify().await;
-}
 
 async fn feishu_rejects_with_the_reason_of_the_form(storage: Storage) {
     let world = World::start(storage).await;
@@ -84,26 +55,17 @@ async fn feishu_takes_a_reason_where_none_is_needed(storage: Storage) {
 
 async fn a_needed_reason_to_approve_is_typed_on_the_card(storage: Storage) {
     let world = World::start(storage).await;
-    for on_slack in [true, false] {
-        let args = json!({"amount": 3, "on_slack": on_slack});
-        let id = world.ask_for("reasoned__pay", args).await;
-        let (slack, feishu) = world.cards(&id).await;
-        let (_, button) = slack.current().button("approve").unwrap();
-        assert_eq!(button["confirm"]["confirm"]["text"], "Approve");
-        if on_slack {
-            let pressed = world.slack.click(&slack, "approve", DANA.slack);
-            let pressed = pressed.with_input("reason", "checked with legal");
-            assert_eq!(pressed.post(&world.callback("ops-slack")).await.status, 200);
-        } else {
-            let pressed = world.feishu.click(&feishu, "approve", NOOR.feishu);
-            assert!(!pressed.is_sent());
-            let pressed = pressed.with_input("reason_to_approve", "checked with legal");
-            pressed.post(&world.callback("finance-feishu")).await;
-        }
-        let seen = world.request(&id).await;
-        assert_eq!(seen["status"], "approved", "{seen}");
-        assert_eq!(seen["votes"][0]["reason"], "checked with legal");
-    }
+    let id = world.ask_for("reasoned__pay", json!({"amount": 3})).await;
+    let (slack, feishu) = world.cards(&id).await;
+    let (_, button) = slack.current().button("approve").unwrap();
+    assert_eq!(button["confirm"]["confirm"]["text"], "Approve");
+    let pressed = world.feishu.click(&feishu, "approve", NOOR.feishu);
+    assert!(!pressed.is_sent());
+    let pressed = pressed.with_input("reason_to_approve", "checked with legal");
+    pressed.post(&world.callback("finance-feishu")).await;
+    let seen = world.request(&id).await;
+    assert_eq!(seen["status"], "approved", "{seen}");
+    assert_eq!(seen["votes"][0]["reason"], "checked with legal");
 }
 
 async fn a_grant_by_click_lets_the_next_call_run_without_a_card(storage: Storage) {

@@ -21,7 +21,9 @@ macro_rules! on_every_store {
     };
 }
 
+mod after;
 mod approve;
+mod authority;
 mod batch;
 mod body;
 mod bug_input;
@@ -37,6 +39,7 @@ mod crash_write;
 mod deadline;
 mod demand;
 mod edits;
+mod forms;
 mod hook;
 mod job;
 mod mcp;

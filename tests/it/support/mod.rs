@@ -5,6 +5,7 @@
 //! [`people`] and [`world`] put them together for the stories, [`mortal`] for those in which the program is killed, on
 //! [`rows`] that outlive it.
 
+pub mod authenticator;
 pub mod clock;
 pub mod fake_feishu;
 pub mod fake_model;

@@ -15,6 +15,8 @@ pub struct Operator {
     pub feishu: &'static str,
     org: &'static str,
     roles: &'static str,
+    /// Further keys of the entry.
+    more: &'static str,
 }
 
 impl Operator {
@@ -27,6 +29,7 @@ impl Operator {
             feishu: "",
             org: "acme",
             roles,
+            more: "",
         }
     }
 
@@ -36,6 +39,10 @@ impl Operator {
             feishu,
             ..self
         }
+    }
+
+    const fn with(self, more: &'static str) -> Self {
+        Self { more, ..self }
     }
 
     /// The entry of the configuration.
@@ -48,17 +55,19 @@ impl Operator {
             feishu,
             org,
             roles,
+            more,
         } = self;
         format!(
             "  - {{ id: {id}, name: {name}, email: {email}, orgs: [{org}], roles: [{roles}], \
-             identities: {{ slack: {slack}, feishu: {feishu} }} }}\n"
+             identities: {{ slack: {slack}, feishu: {feishu} }}{more} }}\n"
         )
     }
 }
 
-/// Decides about money.
-pub const DANA: Operator =
-    Operator::of_acme("dana", "Dana Kim", "dana@example.com", "finance").known_as("U024BE7LH", "ou_7d8a6e");
+/// Decides about money, and has an authenticator app: see [`authenticator`](super::authenticator).
+pub const DANA: Operator = Operator::of_acme("dana", "Dana Kim", "dana@example.com", "finance")
+    .known_as("U024BE7LH", "ou_7d8a6e")
+    .with(", totp: GEZDGNBVGY3TQOJQGEZDGNBVGY3TQOJQ");
 /// Decides about money.
 pub const NOOR: Operator = Operator::of_acme("noor", "Noor Haddad", "noor@example.com", "finance")
     .known_as("U061F7AUR", "ou_51c0de");
@@ -77,8 +86,13 @@ pub const BOB: Operator = Operator {
     ..Operator::of_acme("bob", "Bob Brolly", "bob@example.com", "umbrella").known_as("U0BOB0001", "ou_b0b055")
 };
 
+/// Decides about the vault, and is away; meanwhile Olga acts.
+pub const VERA: Operator = Operator::of_acme("vera", "Vera Vault", "vera@example.com", "vault")
+    .known_as("U0VERA001", "ou_7e4a55")
+    .with(", away: [{ from: \"2000-01-01T00:00:00Z\", until: \"2100-01-01T00:00:00Z\", substitute: olga }]");
+
 /// All of them.
-pub const PEOPLE: [Operator; 6] = [DANA, NOOR, OMAR, RITA, OLGA, BOB];
+pub const PEOPLE: [Operator; 7] = [DANA, NOOR, OMAR, RITA, OLGA, VERA, BOB];
 
 /// A member of the groups who is no operator.
 pub const STRANGER_SLACK: &str = "U0STRANGE";

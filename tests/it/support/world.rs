@@ -385,6 +385,10 @@ policy:
     - { name: reasoned, tools: ["reasoned__*"], effect: confirm, require_reason: both, confirm_step: true }
     - { name: granted, tools: ["granted__*"], effect: confirm, grants: { scopes: [1h], arguments: any } }
     - { name: many, tools: ["many__*"], effect: confirm, collapse: { window: 1h, most: 4 } }
+    - { name: coded, tools: ["coded__*"], effect: confirm, step_up: code }
+    - { name: seconded, tools: ["seconded__*"], effect: confirm, step_up: second_person }
+    - { name: vault, tools: ["vault__*"], effect: confirm, approvers: { roles: [vault] } }
+    - { name: glass, tools: ["glass__*"], effect: confirm, quorum: 2, break_glass: { approvers: { operators: [olga] } } }
     - { name: never, tools: ["never__*"], effect: deny, reason: Nobody may do this }
 "#;
 

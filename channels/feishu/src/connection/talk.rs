@@ -111,6 +111,7 @@ impl LongConnection {
             Err(refusal) => Step::Refused(refusal, Some(outgoing(&frame.failed()))),
             Ok(verified) => match verified.open() {
                 Opened::Click(click) => Step::Click(click, Slip { frame, speaks: true }),
+                Opened::Ask(ask) => Step::Ask(ask, Slip { frame, speaks: true }),
                 Opened::Command(command) => Step::Command(command, Slip { frame, speaks: false }),
                 Opened::Answered { answer, ignored } => {
                     tracing::debug!(why = ignored, "a callback had no effect");

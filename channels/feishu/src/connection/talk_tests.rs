@@ -258,6 +258,7 @@ fn a_press_becomes_a_click_and_its_answer_carries_toast_and_time() {
     assert_eq!(click.get().user.ids[0], "ou_vector_approver_1");
     let reply = |text: &str| Answer {
         reply: Reply {
+            refused: false,
             tone: ReplyTone::Warning,
             text: Inert::new(text),
             card: None,
@@ -299,6 +300,7 @@ fn a_message_becomes_a_command_whose_answer_says_nothing_and_one_that_was_not_st
     assert_eq!(command.get().words, "pending");
     let answer = |stored| Answer {
         reply: Reply {
+            refused: false,
             tone: ReplyTone::Info,
             text: Inert::new("a secret answer"),
             card: None,

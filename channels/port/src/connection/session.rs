@@ -14,6 +14,7 @@ use tokio::time::{Instant, sleep_until, timeout};
 use super::keep::{End, Ended, Seat};
 use super::websocket::{Frame, Gone, Outgoing, Socket};
 use super::{Answer, Intake};
+use crate::ask::Ask;
 use crate::channel::AppKey;
 use crate::command::Command;
 use crate::inbound::Click;
@@ -57,6 +58,8 @@ pub enum Step<S> {
     Click(Box<Verified<Click>>, S),
     /// Somebody spoke to the bot; answered like a click.
     Command(Box<Verified<Command>>, S),
+    /// Somebody asked to be shown something; answered like a click.
+    Ask(Box<Verified<Ask>>, S),
     /// What came in is refused; this may be written.
     Refused(Refusal, Option<Outgoing>),
     /// The platform will close the session soon.
@@ -177,6 +180,9 @@ async fn talk<D: Dialect>(
                     Step::Command(command, slip) => clicks.push(Box::pin(obey(
                         Arc::clone(intake), app.clone(), *command, slip, now,
                     ))),
+                    Step::Ask(ask, slip) => clicks.push(Box::pin(show(
+                        Arc::clone(intake), app.clone(), *ask, slip, now,
+                    ))),
                     Step::Refused(refusal, frame) => {
                         intake.refused(app, &refusal);
                         if let Some(frame) = frame {
@@ -210,6 +216,17 @@ async fn obey<S>(
     since: Instant,
 ) -> (S, Option<Answer>, Instant) {
     let answer = timeout(ANSWER_WITHIN, intake.command(&app, command)).await.ok();
+    (slip, answer, since)
+}
+
+async fn show<S>(
+    intake: Arc<dyn Intake>,
+    app: AppKey,
+    ask: Verified<Ask>,
+    slip: S,
+    since: Instant,
+) -> (S, Option<Answer>, Instant) {
+    let answer = timeout(ANSWER_WITHIN, intake.ask(&app, ask)).await.ok();
     (slip, answer, since)
 }
 

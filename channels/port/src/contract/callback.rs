@@ -212,6 +212,7 @@ pub fn check_answers(platform: &dyn Platform) {
         let reply = Reply {
             tone,
             text: Inert::new(HOSTILE.concat().as_str()),
+            refused: false,
             card,
         };
         let Some(webhook) = platform.channel().webhook() else {

@@ -43,6 +43,8 @@ pub(super) fn card(text: &str, actions: Actions) -> Card {
             cut: word("{shown} of {total} characters are shown"),
             approve_in_full_view: word("Approve it where everything can be seen."),
             reason: word("Reason"),
+            reject_with_reason: word("Reject with a reason"),
+            open_console: word("Open in the console"),
         },
         set: None,
     }

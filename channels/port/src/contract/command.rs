@@ -87,6 +87,7 @@ pub fn check_commands(platform: &dyn Platform) {
         return;
     };
     let reply = Reply {
+        refused: false,
         tone: ReplyTone::Info,
         text: Inert::new(&format!("{CANARY} {}", HOSTILE.concat())),
         card: None,

@@ -9,10 +9,10 @@ use std::time::Duration;
 use gatepost_channel::connection::keep::End;
 use gatepost_channel::connection::session::{Dialect, Step, Tempo};
 use gatepost_channel::connection::websocket::{Frame, Outgoing};
-use gatepost_channel::{Answer, Answered, FrameVerifier, Inbound, Opened, Refusal, Verified};
+use gatepost_channel::{Answer, Answered, FrameVerifier, Inbound, Opened, Refusal, Vantage, Verified};
 use serde::Deserialize;
-use serde_json::Value;
 use serde_json::value::RawValue;
+use serde_json::{Value, json};
 use tokio::time::Instant;
 
 use super::CROWDED;
@@ -38,11 +38,11 @@ struct Envelope<'a> {
     #[serde(default, borrow)]
     payload: Option<&'a RawValue>,
     #[serde(default)]
+    accepts_response_payload: bool,
+    #[serde(default)]
     reason: Option<String>,
     #[serde(default)]
     num_connections: Option<u32>,
-    #[serde(default)]
-    accepts_response_payload: bool,
     #[serde(default)]
     connection_info: Option<ConnectionInfo>,
 }
@@ -53,12 +53,23 @@ struct ConnectionInfo {
     app_id: Option<String>,
 }
 
-/// What the acknowledgement of a press or a command needs.
+/// What the acknowledgement of a press, an ask or a command needs.
 #[derive(Debug)]
 pub(super) struct Slip {
     id: String,
-    /// Whether the reply is sent with it; else it says nothing.
-    speaks: bool,
+    /// What may be sent with it.
+    room: Room,
+}
+
+/// What an acknowledgement may say.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Room {
+    /// Nothing.
+    Nothing,
+    /// The reply to a command.
+    Reply,
+    /// That a modal stays open, where Slack takes something with the acknowledgement.
+    Modal { vantage: Vantage, takes_payload: bool },
 }
 
 /// One session of Socket Mode.
@@ -108,9 +119,9 @@ impl SocketMode {
         }
     }
 
-    fn interaction(&self, id: String, payload: Option<&RawValue>) -> Step<Slip> {
+    fn interaction(&self, id: String, payload: Option<&RawValue>, room: bool) -> Step<Slip> {
         match &self.greeted {
-            Some(greeted) => Self::judge(greeted, id, payload),
+            Some(greeted) => Self::judge(greeted, id, payload, room),
             None => Step::Refused(Refusal::inauthentic("before_greeting"), None),
         }
     }
@@ -119,20 +130,39 @@ impl SocketMode {
     fn command(&self, id: String, payload: Option<&RawValue>, room: bool) -> Step<Slip> {
         let answered = if room { Answered::There } else { Answered::Apart };
         match &self.greeted {
-            Some(greeted) => Self::judge(&Commands { greeted, answered }, id, payload),
+            Some(greeted) => Self::judge(&Commands { greeted, answered }, id, payload, room),
             None => Step::Refused(Refusal::inauthentic("before_greeting"), None),
         }
     }
 
-    fn judge(reader: &dyn FrameVerifier, id: String, payload: Option<&RawValue>) -> Step<Slip> {
+    fn judge(
+        reader: &dyn FrameVerifier,
+        id: String,
+        payload: Option<&RawValue>,
+        takes_payload: bool,
+    ) -> Step<Slip> {
         let payload = payload.map_or("", RawValue::get);
         match Verified::frame(reader, payload.as_bytes()) {
             Err(refusal) => Step::Refused(refusal, None),
             Ok(verified) => match verified.open() {
-                Opened::Click(click) => Step::Click(click, Slip { id, speaks: false }),
+                Opened::Click(click) => {
+                    let vantage = click.get().vantage;
+                    let room = Room::Modal {
+                        vantage,
+                        takes_payload,
+                    };
+                    Step::Click(click, Slip { id, room })
+                }
+                Opened::Ask(ask) => {
+                    let room = Room::Nothing;
+                    Step::Ask(ask, Slip { id, room })
+                }
                 Opened::Command(command) => {
-                    let speaks = command.get().answered == Answered::There;
-                    Step::Command(command, Slip { id, speaks })
+                    let room = match command.get().answered {
+                        Answered::There => Room::Reply,
+                        Answered::Apart => Room::Nothing,
+                    };
+                    Step::Command(command, Slip { id, room })
                 }
                 Opened::Answered { ignored, .. } => {
                     tracing::debug!(why = ignored, "an interaction had no effect");
@@ -204,7 +234,7 @@ impl Dialect for SocketMode {
             return Step::Nothing;
         };
         match envelope.kind.as_str() {
-            "interactive" => self.interaction(id, envelope.payload),
+            "interactive" => self.interaction(id, envelope.payload, envelope.accepts_response_payload),
             "slash_commands" => self.command(id, envelope.payload, envelope.accepts_response_payload),
             "events_api" => Step::Write(acknowledge(&id)),
             _ => {
@@ -215,14 +245,22 @@ impl Dialect for SocketMode {
     }
 
     fn answer(&self, slip: Slip, answer: Option<Answer>, _took: Duration) -> Option<Outgoing> {
-        let answer = answer.filter(|answer| answer.stored)?;
-        Some(if slip.speaks {
-            let payload = command::answer(&answer.reply);
-            let speaking = serde_json::json!({ "envelope_id": slip.id, "payload": payload });
-            Outgoing::Text(speaking.to_string())
-        } else {
-            acknowledge(&slip.id)
-        })
+        let answer = answer?;
+        let with = |payload: Value| {
+            Outgoing::Text(json!({ "envelope_id": slip.id, "payload": payload }).to_string())
+        };
+        match slip.room {
+            Room::Modal {
+                vantage,
+                takes_payload,
+            } => match callback::stays_open(vantage, &answer.reply) {
+                // Without a way to say so in the modal, it is shown as failed rather than closed.
+                Some(body) => takes_payload.then(|| with(body)),
+                None => answer.stored.then(|| acknowledge(&slip.id)),
+            },
+            Room::Reply => answer.stored.then(|| with(command::answer(&answer.reply))),
+            Room::Nothing => answer.stored.then(|| acknowledge(&slip.id)),
+        }
     }
 
     fn ping(&self) -> Outgoing {
@@ -251,7 +289,7 @@ fn farewell(reason: &str) -> Step<Slip> {
 }
 
 fn acknowledge(id: &str) -> Outgoing {
-    Outgoing::Text(serde_json::json!({ "envelope_id": id }).to_string())
+    Outgoing::Text(json!({ "envelope_id": id }).to_string())
 }
 
 fn is_plain(id: &str) -> bool {

@@ -62,11 +62,16 @@ async fn check(api: &Api, listed: &Listed) -> View {
         Some(missing) => format!("{}; {missing}", health.detail),
         None => health.detail,
     };
+    // The platform may say that all is well and refuse cards all the same: what became of the last one counts.
+    let trouble = api.sender().trouble(&listed.name);
     View {
         name: listed.name.0.clone(),
         kind: listed.channel.kind(),
-        healthy: health.healthy,
-        detail,
+        healthy: health.healthy && trouble.is_none(),
+        detail: match trouble {
+            Some(why) => format!("the last card was refused ({why}); {detail}"),
+            None => detail,
+        },
         last_post_at: api.sender().last_post(&listed.name).map(rfc3339),
         last_click_at: api.intake().last_click(&listed.name).map(rfc3339),
     }

@@ -43,11 +43,12 @@ pub async fn handle(
     let draft = Draft::new(&listed.org, "channel.tested", Actor::Token(admin.token.0.clone()));
     gatekeeper.journal().write(draft.on(listed.name.as_str()));
     let key = PostKey(format!("test-{}", gatekeeper.ids().fresh()));
-    let (posted, detail) = match listed
+    let posted = listed
         .channel
         .post(&card(&api, listed, &rfc3339(now)), &key)
-        .await
-    {
+        .await;
+    api.sender().fared(&listed.name, &posted);
+    let (posted, detail) = match posted {
         Posted::At(_) => (true, "the card stands".to_owned()),
         Posted::Minimal(_) => (
             true,

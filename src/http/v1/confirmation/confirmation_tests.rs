@@ -61,6 +61,15 @@ async fn a_request_has_its_documented_shape() {
     assert_eq!(digest, own.json()["args_digest"]);
     let args = json["tool_args"].take();
     assert_eq!(args["card"]["number"], "‹hidden: string, 4 characters›");
+    let whole = json.as_object_mut().unwrap();
+    for (name, expected) in [
+        ("step_up", json!(null)),
+        ("armed", json!([])),
+        ("break_glass_offered", json!(false)),
+        ("break_glass", json!(null)),
+    ] {
+        assert_eq!(whole.remove(name), Some(expected), "{name}");
+    }
     assert_eq!(
         json,
         json!({

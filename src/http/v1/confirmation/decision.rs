@@ -7,7 +7,9 @@ use serde_json::value::RawValue;
 use super::super::raw;
 use crate::clock::rfc3339;
 use crate::confirmation::{Basis, Confirmation, Dossier, Progress, Status, grant, stage};
+use crate::delivery::escalate;
 use crate::gate::json::Pointer;
+use crate::gate::policy::Approvers;
 use crate::gate::{Digest, EditScope, EditTerms, RequireReason, shown_canonical, shown_changes};
 use crate::http::problem::Problem;
 
@@ -27,8 +29,39 @@ pub(super) struct DecisionView {
     approved_by_grant: Option<String>,
     /// The grant that its approval made.
     grant_id: Option<String>,
+    /// The steps of its escalation; left out where there are none.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
+    escalation: Vec<StepView>,
+    /// Whether the permit's time passed before anybody used it; left out while that is not known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    permit_lapsed: Option<bool>,
     /// What an Approve may change of the arguments: `true` for all of them, or the places; `false` where nothing may be changed.
     edits_accepted: EditsView,
+    /// What an approval takes beside the press: `code`, `second_person` or `both`.
+    step_up: Option<&'static str>,
+    /// Approvals that count nothing yet. One whose time has passed waits for nothing any more.
+    armed: Vec<ArmView>,
+    /// Whether somebody may approve alone in need.
+    break_glass_offered: bool,
+    /// Who approved it alone.
+    break_glass: Option<BrokenView>,
+}
+
+#[derive(Debug, Serialize)]
+struct ArmView {
+    operator: String,
+    acting_for: Option<String>,
+    waits_for: &'static str,
+    until: String,
+}
+
+#[derive(Debug, Serialize)]
+struct BrokenView {
+    operator: String,
+    at: String,
+    surface: String,
+    reason: String,
+    passed_over: Vec<String>,
 }
 
 /// What may be changed.
@@ -39,6 +72,33 @@ enum EditsView {
     Any(bool),
     /// What stands at these places.
     At(Vec<String>),
+}
+
+#[derive(Debug, Serialize)]
+struct StepView {
+    /// When it falls due.
+    at: String,
+    /// Whether it was taken.
+    taken: bool,
+    remind: bool,
+    mention: bool,
+    channels: Vec<String>,
+    /// Who may decide from then on too.
+    approvers: Option<Approvers>,
+}
+
+fn escalation(row: &Confirmation, taken: u32) -> Vec<StepView> {
+    let steps = (0..).zip(&row.terms.after.escalate);
+    steps
+        .map(|(at, step)| StepView {
+            at: rfc3339(escalate::due(row, step)),
+            taken: at < taken,
+            remind: step.remind,
+            mention: step.mention,
+            channels: step.channels.clone(),
+            approvers: step.approvers.clone(),
+        })
+        .collect()
 }
 
 #[derive(Debug, Serialize)]
@@ -57,7 +117,12 @@ pub(super) fn view(dossier: &Dossier) -> DecisionView {
         basis,
         granted,
         edit: _,
+        escalated,
+        lapsed,
+        armed,
     } = &row.progress;
+    let step = row.terms.decision.step_up;
+    let pending = row.state.status() == Status::Pending;
     let stages: Vec<_> = stage::each(&row.terms)
         .filter_map(|stage| {
             Some(StageView {
@@ -85,6 +150,31 @@ pub(super) fn view(dossier: &Dossier) -> DecisionView {
         approved_by_grant: basis.as_ref().and_then(Basis::grant).map(ToString::to_string),
         grant_id: granted.as_ref().map(ToString::to_string),
         edits_accepted: edits_accepted(row),
+        escalation: escalation(row, *escalated),
+        permit_lapsed: lapsed.then_some(true),
+        step_up: match (step.code, step.second_person) {
+            (false, false) => None,
+            (true, false) => Some("code"),
+            (false, true) => Some("second_person"),
+            (true, true) => Some("both"),
+        },
+        armed: armed
+            .iter()
+            .map(|arm| ArmView {
+                operator: arm.person.0.clone(),
+                acting_for: arm.acting_for.as_ref().map(|absent| absent.0.clone()),
+                waits_for: arm.waits_for(step).as_str(),
+                until: rfc3339(arm.until),
+            })
+            .collect(),
+        break_glass_offered: pending && row.terms.decision.break_glass.is_some(),
+        break_glass: basis.as_ref().and_then(Basis::broken).map(|broken| BrokenView {
+            operator: broken.person.0.clone(),
+            at: rfc3339(broken.at),
+            surface: broken.surface.clone(),
+            reason: broken.reason.clone(),
+            passed_over: broken.passed_over.iter().map(|person| person.0.clone()).collect(),
+        }),
     }
 }
 

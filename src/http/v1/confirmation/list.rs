@@ -45,6 +45,7 @@ pub async fn handle(
         id_prefix: None,
         q: params.text("q"),
         stuck_since,
+        break_glass: params.flag("break_glass")?,
         limit: params.limit(50, 200)?,
         cursor: params.cursor(),
     };

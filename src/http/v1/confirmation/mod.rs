@@ -87,6 +87,10 @@ struct VoteView {
     operator: String,
     /// Who was away, where it was cast in somebody's place.
     acting_for: Option<String>,
+    /// Whether a one-time code came with it.
+    code: bool,
+    /// Who confirmed it, where it took a second person.
+    confirmed_by: Option<String>,
     channel: Option<String>,
     surface: String,
     decision: Decision,
@@ -106,6 +110,9 @@ struct DeliveryView {
     state: &'static str,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<String>,
+    /// Whether the channel is only told; left out where it asks.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    told: bool,
 }
 
 /// Shows a request. Every field of the row is named here, so that a new one cannot be forgotten or slip out.
@@ -207,6 +214,8 @@ fn vote(vote: Vote) -> VoteView {
                 stage,
                 grant,
                 acting_for,
+                code,
+                second,
                 edit,
                 account: _,
             },
@@ -214,6 +223,8 @@ fn vote(vote: Vote) -> VoteView {
     VoteView {
         operator: person.0,
         acting_for: acting_for.map(|absent| absent.0),
+        code,
+        confirmed_by: second.map(|second| second.person.0),
         channel: channel.map(|channel| channel.0),
         surface,
         decision,
@@ -237,6 +248,8 @@ fn delivery(delivery: Delivery) -> DeliveryView {
         unheard: _,
         standing,
         error,
+        told,
+        lost: _,
     } = delivery;
     DeliveryView {
         channel: channel.0,
@@ -247,6 +260,7 @@ fn delivery(delivery: Delivery) -> DeliveryView {
             state => state.as_str(),
         },
         error,
+        told,
     }
 }
 

@@ -31,6 +31,8 @@ pub async fn handle(
     let grant = members.text("grant")?;
     let edited_args = members.maybe_arguments("edited_args")?;
     let edit = members.whole("edit", 0, i32::MAX)?;
+    let code = members.text("code")?;
+    let break_glass = members.flag("break_glass")?.unwrap_or(false);
     members.finish()?;
     if decision == Decision::Reject && (edited_args.is_some() || edit.is_some()) {
         return Err(Problem::invalid(
@@ -43,6 +45,8 @@ pub async fn handle(
         grant: grant.as_deref(),
         edited_args: edited_args.as_ref(),
         edit: edit.and_then(|number| u32::try_from(number).ok()),
+        code: code.as_deref(),
+        break_glass,
     };
     let ruled_on = api
         .gatekeeper()
@@ -75,7 +79,9 @@ pub fn unfit_edit(unfit: &Unfit) -> Problem {
 pub fn ruled(decided: Decided) -> Result<Dossier, Problem> {
     let Decided { ruling, dossier, .. } = decided;
     let refusal = match ruling {
-        Ruling::Counted | Ruling::Settled => return dossier.ok_or_else(Problem::not_found),
+        Ruling::Counted | Ruling::Settled | Ruling::Armed(_) => {
+            return dossier.ok_or_else(Problem::not_found);
+        }
         // Only cards have a replay memory.
         Ruling::Replayed(_) => return Err(Problem::not_found()),
         Ruling::Refused(refusal) => refusal,
@@ -94,6 +100,26 @@ pub fn ruled(decided: Decided) -> Result<Dossier, Problem> {
         Refusal::AlreadySettled | Refusal::Expired => {
             dossier.as_ref().map_or_else(Problem::not_found, already_settled)
         }
+        Refusal::CodeRequired => Problem::new(Code::CodeRequired)
+            .because("answer again with `code`, a one-time code of the authenticator app; nothing was changed"),
+        Refusal::CodeNotSetUp => Problem::forbidden(
+            refusal.as_str(),
+            "the rule asks for a one-time code, and the operator has none: an administrator adds `totp` to their entry under `operators`",
+        ),
+        Refusal::WrongCode => Problem::forbidden(
+            refusal.as_str(),
+            "the code is wrong, too old or was used before; wait for the next one",
+        ),
+        Refusal::TooManyCodes => Problem::new(Code::TooManyCodes)
+            .because("too many wrong codes: none is read for a while; nothing was changed")
+            .retry_after(900),
+        Refusal::AlreadyArmed => {
+            Problem::new(Code::AlreadyArmed).because("the approval waits for what completes it; nothing was changed")
+        }
+        Refusal::BreakGlassNotOffered => Problem::new(Code::BreakGlassNotOffered)
+            .because("the rule lets nobody break the glass, or a rejection was sent; nothing was changed"),
+        Refusal::BreakGlassUsedUp => Problem::new(Code::BreakGlassUsedUp)
+            .because("the glass was broken as often as the rule allows; nothing was changed"),
         Refusal::AlreadyRepresented => Problem::new(Code::AlreadyRepresented)
             .because("a place counts once: somebody approved in this person's, or in that of everybody whom this person stands in for"),
         Refusal::AlreadyVoted => Problem::new(Code::AlreadyVoted).because("a person's first vote stands"),

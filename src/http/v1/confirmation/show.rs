@@ -66,11 +66,7 @@ fn may_know(reader: &Reader, dossier: &Dossier) -> bool {
 /// Puts on record that a person who may decide is about to see all of the arguments. Nothing is shown before that stands.
 pub async fn look(api: &Api, operator: &Operator, dossier: &Dossier, surface: &str) -> Result<(), Problem> {
     let row = &dossier.confirmation;
-    if !api
-        .gatekeeper()
-        .roll()
-        .may_decide(&operator.id, &row.org, &row.terms, api.clock().now())
-    {
+    if !api.gatekeeper().may_see_all(&operator.id, row, api.clock().now()) {
         return Err(Problem::forbidden(
             "not_a_decider",
             "this operator may not decide the request",

@@ -128,13 +128,38 @@ impl FakeFeishu {
         scope: Option<&str>,
         open_id: &str,
     ) -> Click<'_> {
-        let candidates = buttons(card).into_iter().filter(|button| {
-            let value = callback_value(button);
+        self.press_button(message, card, (decision, nth), open_id, |value| {
             value["decision"] == decision && value["grant"].as_str() == scope
-        });
-        let button = candidates.into_iter().nth(nth);
+        })
+    }
+
+    /// A press on the current card's button that shows everything.
+    ///
+    /// # Panics
+    /// When the message is gone or has no such button.
+    pub fn click_show(&self, message: &Message, open_id: &str) -> Click<'_> {
+        let mut messages = self.messages(&message.chat_id).into_iter();
+        let now = messages
+            .find(|other| other.id == message.id)
+            .expect("the message still stands");
+        self.press_button(&now, now.current(), ("everything", 0), open_id, |value| {
+            value["show"] == "everything"
+        })
+    }
+
+    fn press_button(
+        &self,
+        message: &Message,
+        card: &Value,
+        (what, nth): (&str, usize),
+        open_id: &str,
+        wanted: impl Fn(&Value) -> bool,
+    ) -> Click<'_> {
+        let candidates = buttons(card).into_iter();
+        let mut fitting = candidates.filter(|button| wanted(&callback_value(button)));
+        let button = fitting.nth(nth);
         let Some(button) = button else {
-            panic!("no button says {decision}: {card}")
+            panic!("no button says {what}: {card}")
         };
         let fields = fields_around(card, &button);
         let now_ms = self.clock().now_ms();

@@ -20,6 +20,7 @@ use axum::http::{HeaderMap, Method, Uri};
 use axum::response::Response;
 use serde_json::Value;
 
+pub use click::Clicked;
 pub use world::{Message, Person};
 
 use super::clock::Clock;
@@ -202,6 +203,11 @@ impl FakeFeishu {
             .filter(|message| message.chat_id == chat)
             .cloned()
             .collect()
+    }
+
+    /// The messages of the bot to one person, oldest first.
+    pub fn messages_to(&self, open_id: &str) -> Vec<Message> {
+        self.messages(&format!("oc_p2p_{open_id}"))
     }
 
     /// The ephemeral cards as `(chat, open_id, card)`.

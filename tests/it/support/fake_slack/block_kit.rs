@@ -245,7 +245,43 @@ impl Checker {
                     self.fail("must be between 1 and 3000", &format!("{at}/max_length"));
                 }
             }
+            "radio_buttons" => self.radio_buttons(fields, at),
             other => self.fail(&format!("unsupported type: {other}"), &format!("{at}/type")),
+        }
+    }
+
+    fn radio_buttons(&mut self, fields: &Map<String, Value>, at: &str) {
+        let known = [
+            "type",
+            "action_id",
+            "options",
+            "initial_option",
+            "confirm",
+            "focus_on_load",
+        ];
+        self.keys(fields, &known, at);
+        let options = fields.get("options").and_then(Value::as_array);
+        let options = options.cloned().unwrap_or_default();
+        if !(1..=10).contains(&options.len()) {
+            self.fail("between 1 and 10 items allowed", &format!("{at}/options"));
+        }
+        let mut values = BTreeSet::new();
+        for (index, option) in options.iter().enumerate() {
+            let at = format!("{at}/options/{index}");
+            let Some(fields) = option.as_object() else {
+                return self.fail("must provide an object", &at);
+            };
+            self.keys(fields, &["text", "value", "description"], &at);
+            self.text_object(
+                fields.get("text"),
+                &["plain_text", "mrkdwn"],
+                75,
+                &format!("{at}/text"),
+            );
+            self.string(fields, "value", 75, true, &at);
+            if !values.insert(option["value"].to_string()) {
+                self.fail("option values must be unique", &at);
+            }
         }
     }
 

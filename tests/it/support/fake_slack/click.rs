@@ -119,10 +119,64 @@ impl FakeSlack {
         let mut shown = view.content.clone();
         shown["state"] = json!({"values": values});
         shown["app_installed_team_id"] = json!(TEAM);
+        let now_ms = self.clock().now_ms();
+        let trigger = self.world(|world| world.trigger(&view.user, now_ms));
         let document = json!({
             "type": "view_submission", "team": {"id": TEAM, "domain": "gatepost-test"},
             "user": {"id": view.user, "username": view.user.to_lowercase(), "team_id": TEAM},
-            "api_app_id": APP, "token": "legacy-verification-token", "view": shown, "response_urls": [],
+            "api_app_id": APP, "token": "legacy-verification-token", "trigger_id": trigger, "view": shown,
+            "response_urls": [],
+            "is_enterprise_install": false, "enterprise": null,
+        });
+        self.signed(document, Carriage::Payload)
+    }
+
+    /// Somebody fills an open modal in and sends it: the choice, where there is one, and the words.
+    ///
+    /// # Panics
+    /// When the modal does not offer the choice, or a client would not send it.
+    pub fn answer_view(&self, view: &View, choice: Option<&str>, words: &str) -> Signed {
+        let mut values = serde_json::Map::new();
+        for block in view.content["blocks"].as_array().into_iter().flatten() {
+            if block["type"] != "input" {
+                continue;
+            }
+            let (element, optional) = (&block["element"], block["optional"] == true);
+            let state = if element["type"] == "radio_buttons" {
+                let options = element["options"].as_array().expect("options");
+                let chosen = options.iter().find(|option| option["value"].as_str() == choice);
+                assert!(
+                    chosen.is_some() || (choice.is_none() && optional),
+                    "no choice {choice:?}: {options:?}"
+                );
+                json!({"type": "radio_buttons", "selected_option": chosen})
+            } else {
+                assert!(optional || !words.is_empty(), "the client wants words");
+                json!({"type": element["type"], "value": Some(words).filter(|words| !words.is_empty())})
+            };
+            let action_id = element["action_id"].as_str().expect("an action_id");
+            let block_id = block["block_id"].as_str().expect("a block_id");
+            values.insert(block_id.to_owned(), json!({ action_id: state }));
+        }
+        assert!(
+            !view.content["submit"].is_null(),
+            "nothing can be sent: {}",
+            view.content
+        );
+        self.submit_view(view, &Value::Object(values))
+    }
+
+    /// Somebody closes an open modal.
+    pub fn close_view(&self, view: &View) -> Signed {
+        self.world(|world| {
+            for open in &mut world.views {
+                open.closed |= open.id == view.id;
+            }
+        });
+        let document = json!({
+            "type": "view_closed", "team": {"id": TEAM, "domain": "gatepost-test"},
+            "user": {"id": view.user, "username": view.user.to_lowercase(), "team_id": TEAM},
+            "api_app_id": APP, "token": "legacy-verification-token", "view": view.content, "is_cleared": false,
             "is_enterprise_install": false, "enterprise": null,
         });
         self.signed(document, Carriage::Payload)
@@ -184,18 +238,6 @@ impl Signed {
     /// Carries another value than the button's.
     pub fn with_value(self, value: &str) -> Self {
         self.edit(|document| document["actions"][0]["value"] = json!(value))
-    }
-
-    /// What stood in the field `action_id` of the message as the button was pressed.
-    ///
-    /// # Panics
-    /// When the message has no such field.
-    pub fn with_input(self, action_id: &str, text: &str) -> Self {
-        self.edit(|document| {
-            let blocks = document["state"]["values"].as_object_mut().expect("values");
-            let mut fields = blocks.values_mut().filter_map(|block| block.get_mut(action_id));
-            fields.next().expect("the field stands in the message")["value"] = json!(text);
-        })
     }
 
     /// Any other change of the JSON.

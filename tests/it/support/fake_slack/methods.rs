@@ -171,6 +171,7 @@ fn carry_out(world: &mut World, call: &Call, now_ms: i64) -> Outcome {
             Ok(json!({"user": user.ok_or("users_not_found")?.shown()}))
         }
         "views.open" => view::open(world, args, now_ms),
+        "views.update" => view::update(world, args),
         _ => Err("unknown_method".into()),
     }
 }
@@ -251,6 +252,13 @@ pub(super) fn name_blocks(world: &mut World, blocks: &mut Value) {
 fn post_message(world: &mut World, args: &Value, now_ms: i64) -> Outcome {
     let channel = open_channel(world, args)?;
     let revision = revision(world, args, 40_000)?;
+    let mut mentioned = Vec::new();
+    super::world::collect_users(&revision.blocks, &mut mentioned);
+    if let Some(nobody) = mentioned.into_iter().find(|id| !world.users.contains_key(id)) {
+        return Err(refused(Refusal::Invalid(vec![format!(
+            "[ERROR] invalid user: {nobody} [json-pointer:/blocks]"
+        )])));
+    }
     if world.rate_limited
         && let Err(wait_ms) = world.limiter.take(&channel, now_ms)
     {

@@ -112,6 +112,17 @@ impl FakeSlack {
         self.world(|world| world.channel_mut(channel).archived = true);
     }
 
+    /// Somebody deletes the message: it cannot be edited or answered any more.
+    pub fn delete(&self, channel: &str, ts: &str) {
+        self.world(|world| {
+            let before = world.messages.len();
+            world
+                .messages
+                .retain(|message| message.channel != channel || message.ts != ts);
+            assert_eq!(world.messages.len() + 1, before, "a message of this fake");
+        });
+    }
+
     /// From now on the channel answers `not_in_channel`.
     pub fn remove_bot(&self, channel: &str) {
         self.world(|world| world.channel_mut(channel).bot_is_member = false);

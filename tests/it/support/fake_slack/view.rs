@@ -1,4 +1,4 @@
-//! Modals: `views.open` with its one-time trigger and its limits.
+//! Modals: `views.open` with its one-time trigger, `views.update`, and their limits.
 
 use serde_json::{Value, json};
 
@@ -25,16 +25,35 @@ pub(super) fn open(world: &mut World, args: &Value, now_ms: i64) -> Outcome {
     name_blocks(world, &mut view["blocks"]);
     let id = format!("V{:09}", world.next());
     view["id"] = json!(id);
+    view["hash"] = json!(format!("{now_ms}.h"));
     world.views.push(View {
         id,
         user,
         content: view.clone(),
+        closed: false,
     });
+    Ok(json!({"view": view}))
+}
+
+/// Replaces what an open modal shows.
+pub(super) fn update(world: &mut World, args: &Value) -> Outcome {
+    check(&args["view"])?;
+    let mut view = args["view"].clone();
+    name_blocks(world, &mut view["blocks"]);
+    let id = args["view_id"].as_str().unwrap_or_default();
+    let open = world.views.iter_mut().find(|view| view.id == id && !view.closed);
+    let open = open.ok_or("not_found")?;
+    view["id"] = json!(id);
+    open.content = view.clone();
     Ok(json!({"view": view}))
 }
 
 fn check(view: &Value) -> Result<(), Failure> {
     if view["type"] != "modal" {
+        return Err("invalid_arguments".into());
+    }
+    let answers = view["blocks"].as_array().into_iter().flatten();
+    if answers.clone().any(|block| block["type"] == "input") && view["submit"].is_null() {
         return Err("invalid_arguments".into());
     }
     block_kit::check(&view["blocks"], 100).or_else(|refusal| match refusal {

@@ -81,6 +81,13 @@ impl Revision {
         found
     }
 
+    /// The persons whom the message mentions.
+    pub fn mentions(&self) -> Vec<String> {
+        let mut found = Vec::new();
+        collect_users(&self.blocks, &mut found);
+        found
+    }
+
     /// Everything that a person could read: the fallback text and each text of the blocks, one a line.
     pub fn visible_text(&self) -> String {
         let mut lines = vec![self.text.clone()];
@@ -97,6 +104,20 @@ fn collect_action_ids(value: &Value, found: &mut Vec<String>) {
                 found.push(id.to_owned());
             }
             fields.values().for_each(|field| collect_action_ids(field, found));
+        }
+        _ => {}
+    }
+}
+
+/// The persons that elements of rich text mention.
+pub(super) fn collect_users(value: &Value, found: &mut Vec<String>) {
+    match value {
+        Value::Array(items) => items.iter().for_each(|item| collect_users(item, found)),
+        Value::Object(fields) => {
+            if fields.get("type").is_some_and(|kind| kind == "user") {
+                found.extend(fields.get("user_id").and_then(Value::as_str).map(str::to_owned));
+            }
+            fields.values().for_each(|field| collect_users(field, found));
         }
         _ => {}
     }
@@ -155,8 +176,42 @@ pub struct View {
     pub id: String,
     /// Who sees it.
     pub user: String,
-    /// As given to `views.open`, blocks with their ids.
+    /// As given to `views.open` or `views.update` last, blocks with their ids.
     pub content: Value,
+    /// Whether the person closed it.
+    pub closed: bool,
+}
+
+impl View {
+    /// Everything that a person could read, one text a line.
+    pub fn visible_text(&self) -> String {
+        let mut lines = Vec::new();
+        collect_texts(&self.content, &mut lines);
+        lines.join("\n")
+    }
+
+    /// What stands in preformatted text, put together.
+    pub fn literal_text(&self) -> String {
+        let blocks = self.content["blocks"].as_array().cloned().unwrap_or_default();
+        let literal = blocks.into_iter().filter(|block| block["type"] == "rich_text");
+        let mut texts = Vec::new();
+        literal.for_each(|block| collect_texts(&block, &mut texts));
+        texts.concat()
+    }
+
+    /// The values that can be chosen, in order.
+    pub fn choices(&self) -> Vec<String> {
+        let mut found = Vec::new();
+        for block in self.content["blocks"].as_array().into_iter().flatten() {
+            let options = block["element"]["options"].as_array();
+            let values = options
+                .into_iter()
+                .flatten()
+                .filter_map(|option| option["value"].as_str());
+            found.extend(values.map(str::to_owned));
+        }
+        found
+    }
 }
 
 #[derive(Debug)]

@@ -1,0 +1,271 @@
+//! Lines below a card: reminders while people are asked, and notes about what came of it. Each is an errand of its own; what it
+//! says is taken from the request as it stands when it is sent.
+
+use gatepost_channel::{Decision, Failure, Inert, Mention, Note, PostKey, Posted, Threads, UtcMillis};
+use serde::{Deserialize, Serialize};
+
+use super::authority::voice;
+use super::card::CardMaker;
+use super::phrase::Phrases;
+use super::record::Sent;
+use super::registry::Listed;
+use super::{Errand, OutboxItem};
+use crate::confirmation::{Confirmation, Delivery, Dossier, OutcomeStatus, Status, Vote, stage};
+use crate::ids::{ChannelName, ConfirmationId, DeliveryId, OperatorId, OutboxId};
+use crate::storage::Workspace;
+
+/// The most persons that one line names.
+const MOST_NAMES: usize = 10;
+
+/// What a line is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Line {
+    /// The request still waits.
+    Reminder {
+        /// The step of the escalation, from 0.
+        step: u32,
+        /// Whether those who may answer are mentioned.
+        mention: bool,
+    },
+    /// The request was decided, or ended otherwise.
+    Settled,
+    /// The call ended.
+    Outcome,
+}
+
+impl Line {
+    /// Tells the lines of one card apart.
+    fn name(self) -> String {
+        match self {
+            Self::Reminder { step, .. } => format!("reminder {step}"),
+            Self::Settled => "settled".to_owned(),
+            Self::Outcome => "outcome".to_owned(),
+        }
+    }
+
+    /// Whether it still makes sense to say it about a request in this state.
+    pub fn is_wanted(self, row: &Confirmation) -> bool {
+        let pending = row.state.status() == Status::Pending;
+        match self {
+            Self::Reminder { .. } => pending,
+            Self::Settled => !pending,
+            Self::Outcome => row.ledger.outcome.is_some(),
+        }
+    }
+}
+
+/// Queues a line below a card.
+pub fn queue(
+    workspace: &mut Workspace,
+    request: &ConfirmationId,
+    card: &DeliveryId,
+    channel: ChannelName,
+    line: Line,
+) {
+    let now = workspace.now();
+    workspace.put_outbox(OutboxItem {
+        id: OutboxId::of_line(card, &line.name()),
+        confirmation: Some(request.clone()),
+        channel,
+        errand: Errand::Line {
+            delivery: card.clone(),
+            line,
+            begun: 0,
+        },
+        attempts: 0,
+        not_before: now,
+        lease: None,
+        fence: 0,
+        created_at: now,
+    });
+}
+
+/// Queues a note below every card on which people were asked, where the rule wants notes.
+pub fn queue_notes(workspace: &mut Workspace, request: &ConfirmationId, line: Line) {
+    let wanted = workspace
+        .confirmation(request)
+        .is_some_and(|row| row.terms.after.thread_notes);
+    if !wanted {
+        return;
+    }
+    let cards: Vec<_> = workspace
+        .deliveries(request)
+        .filter(|card| card.asks() && card.stands())
+        .map(|card| (card.id.clone(), card.channel.clone()))
+        .collect();
+    for (card, channel) in cards {
+        queue(workspace, request, &card, channel, line);
+    }
+}
+
+/// Says it. A line is worth less than the peace of a group: what may stand already is not said again, unless the platform itself
+/// sees to it that nothing stands twice.
+pub async fn say(
+    maker: &CardMaker,
+    listed: &Listed,
+    (item, line): (&OutboxItem, Line),
+    (dossier, card): (&Dossier, &Delivery),
+    now: UtcMillis,
+) -> Sent {
+    let (Some(threads), Some(under)) = (listed.channel.threads(), card.in_group()) else {
+        return Sent::Told;
+    };
+    let begun = match &item.errand {
+        Errand::Line { begun, .. } => *begun,
+        _ => 0,
+    };
+    let safely = listed.channel.repeats_safely();
+    let repeatable = safely.is_some_and(|span| now.since(item.created_at) < span);
+    if begun > 1 && !repeatable {
+        return Sent::PostUnknown("begun before, and nobody told what came of it".to_owned());
+    }
+    let note = note(maker, listed, dossier, line, now);
+    let key = PostKey(item.id.to_string());
+    match threads.reply(&under.at, &note, &key).await {
+        Posted::At(_) | Posted::Minimal(_) => Sent::Told,
+        Posted::NotSent(failure @ Failure::Gone { .. }) => Sent::MessageGone {
+            at: under.at.clone(),
+            failure,
+        },
+        Posted::NotSent(failure) => Sent::TellFailed(failure),
+        Posted::Unknown { why } if repeatable => Sent::TellFailed(Failure::Retry { after: None, why }),
+        Posted::Unknown { why } => Sent::PostUnknown(why),
+    }
+}
+
+/// What the line says, and whom it mentions.
+fn note(maker: &CardMaker, listed: &Listed, dossier: &Dossier, line: Line, now: UtcMillis) -> Note {
+    let phrases = maker.phrases(listed.voice.language);
+    let row = &dossier.confirmation;
+    let (text, persons) = match line {
+        Line::Reminder { mention, .. } => {
+            let text = phrases
+                .thread
+                .reminder
+                .replace("{until}", &listed.voice.zone.show(row.expires_at));
+            let persons = if mention {
+                may_answer(maker, dossier, now)
+            } else {
+                Vec::new()
+            };
+            (text, persons)
+        }
+        Line::Settled => (settled(maker, listed, dossier), behind(maker, dossier)),
+        Line::Outcome => {
+            let words = &phrases.facts;
+            let text = match row.ledger.outcome.as_ref().map(|outcome| outcome.status) {
+                Some(OutcomeStatus::Succeeded) => &words.succeeded,
+                Some(OutcomeStatus::Failed) | None => &words.failed,
+            };
+            (format!("{text}."), behind(maker, dossier))
+        }
+    };
+    let kind = listed.channel.kind();
+    let mentions = persons.into_iter().take(MOST_NAMES).map(|person| Mention {
+        id: maker
+            .mentions()
+            .on(&person, listed.name.as_str(), kind)
+            .map(str::to_owned),
+        name: Inert::new(maker.roll().name(&person)).one_line(),
+    });
+    Note {
+        request_id: row.id.to_string(),
+        text: Inert::new(&text),
+        preview: format!("{} · {}", phrases.title(row.state.status()), row.id),
+        mentions: mentions.collect(),
+        // A reminder that only those see who look into the thread reminds nobody.
+        aloud: matches!(line, Line::Reminder { .. }),
+    }
+}
+
+/// Who may still answer at this instant, in order of id: in the stage that is open, without those who answered, and without
+/// those who stand behind the call.
+fn may_answer(maker: &CardMaker, dossier: &Dossier, now: UtcMillis) -> Vec<OperatorId> {
+    let row = &dossier.confirmation;
+    let terms = row.in_force();
+    let stage = stage::current(&terms, &row.progress);
+    let barred = row.barred();
+    let votes = dossier.standing_votes();
+    let answered = |person: &OperatorId| {
+        votes
+            .iter()
+            .any(|vote| maker.roll().is_same(&vote.person, person))
+    };
+    let seated = |person: &OperatorId| {
+        let seats = stage.seats(maker.roll(), person, &row.org, now, barred);
+        !seats.is_empty()
+    };
+    maker
+        .roll()
+        .deciders(&row.org, &terms, now)
+        .map(|voter| &voter.id)
+        .filter(|id| seated(id) && !answered(id) && !barred.contains(id))
+        .cloned()
+        .collect()
+}
+
+/// Who stands behind the call and did not decide it.
+fn behind(maker: &CardMaker, dossier: &Dossier) -> Vec<OperatorId> {
+    let same = |one: &OperatorId, other: &OperatorId| maker.roll().is_same(one, other);
+    let voted = |person: &&OperatorId| dossier.votes.iter().any(|vote| same(&vote.person, person));
+    let persons = dossier.confirmation.asked.persons.iter();
+    persons.filter(|person| !voted(person)).cloned().collect()
+}
+
+/// Who decided, when, and through what.
+fn settled(maker: &CardMaker, listed: &Listed, dossier: &Dossier) -> String {
+    let phrases = maker.phrases(listed.voice.language);
+    let row = &dossier.confirmation;
+    let status = row.state.status();
+    let decision = match status {
+        Status::Approved => Some(Decision::Approve),
+        Status::Rejected => Some(Decision::Reject),
+        Status::Pending | Status::Expired | Status::Cancelled | Status::Undeliverable => None,
+    };
+    let votes = dossier
+        .votes
+        .iter()
+        .filter(|vote| Some(vote.decision) == decision);
+    let who: Vec<_> = votes
+        .map(|vote| {
+            format!(
+                "{} ({})",
+                voice(vote, maker.roll(), &phrases.authority),
+                through(phrases, vote)
+            )
+        })
+        .collect();
+    let words = &phrases.thread;
+    let text = if who.is_empty() {
+        &words.ended
+    } else {
+        &words.decided
+    };
+    let at = row
+        .state
+        .decided_at()
+        .map(|at| listed.voice.zone.show(at))
+        .unwrap_or_default();
+    text.replace("{what}", phrases.title(status))
+        .replace("{at}", &at)
+        .replace("{who}", &who.join(", "))
+}
+
+fn through<'a>(phrases: &'a Phrases, vote: &'a Vote) -> std::borrow::Cow<'a, str> {
+    let words = &phrases.thread;
+    match &vote.channel {
+        Some(channel) => words.by_card.replace("{channel}", channel.as_str()).into(),
+        None => match vote.surface.as_str() {
+            "console" => words.by_console.as_str().into(),
+            "terminal" => words.by_terminal.as_str().into(),
+            _ => words.by_api.as_str().into(),
+        },
+    }
+}
+
+/// Whether a platform shows lines below its cards.
+pub fn has_threads(listed: &Listed) -> bool {
+    let threads: Option<&dyn Threads> = listed.channel.threads();
+    threads.is_some()
+}

@@ -1,0 +1,181 @@
+//! Showing one person everything there is of a request, in messages of the bot to them alone: one outbox row that goes from message
+//! to message. The last one carries the answers, and counts as a message of the card from then on: a press on it is known by where
+//! it stands, and it is edited as the card is.
+
+use std::time::Duration;
+
+use gatepost_channel::{Failure, MessageRef};
+
+use super::record::Sent;
+use super::{Errand, OutboxItem};
+use crate::audit::{Actor, Draft};
+use crate::confirmation::settle::refresh_cards;
+use crate::confirmation::{Reader, Standing};
+use crate::ids::{ChannelName, ConfirmationId, DeliveryId, OutboxId};
+use crate::storage::{Touches, Transaction, Workspace};
+
+/// Between two messages to one person; the platform takes five a second.
+const APART: Duration = Duration::from_millis(300);
+/// Attempts at one message. Later the person would no longer know why it comes.
+const PATIENCE: u32 = 4;
+/// Messages with answers that one person may have of one request; beyond, the oldest is left to itself and answers nothing.
+const MOST_VIEWS: usize = 4;
+
+/// Queues the messages.
+#[derive(Debug, Clone)]
+pub struct QueueView {
+    /// The row's id.
+    pub id: OutboxId,
+    /// Of which request.
+    pub confirmation: ConfirmationId,
+    /// Through which channel.
+    pub channel: ChannelName,
+    /// From which card it was asked.
+    pub delivery: DeliveryId,
+    /// The platform's id of the person.
+    pub user: String,
+    /// The revision that they are shown.
+    pub revision: u32,
+}
+
+impl Transaction for QueueView {
+    type Answer = ();
+    const NAME: &'static str = "queue_view";
+
+    fn touches(&self, touches: &mut Touches) {
+        touches.confirmations.insert(self.confirmation.clone());
+    }
+
+    fn apply(&self, workspace: &mut Workspace) {
+        let now = workspace.now();
+        workspace.put_outbox(OutboxItem {
+            id: self.id.clone(),
+            confirmation: Some(self.confirmation.clone()),
+            channel: self.channel.clone(),
+            errand: Errand::View {
+                delivery: self.delivery.clone(),
+                user: self.user.clone(),
+                revision: self.revision,
+                page: 0,
+            },
+            attempts: 0,
+            not_before: now,
+            lease: None,
+            fence: 0,
+            created_at: now,
+        });
+    }
+}
+
+/// What came of one of the messages, under the claim's lease.
+pub(super) fn record(workspace: &mut Workspace, item: OutboxItem, sent: &Sent) {
+    let now = workspace.now();
+    let Errand::View {
+        delivery,
+        user,
+        revision,
+        page,
+    } = item.errand.clone()
+    else {
+        return;
+    };
+    match sent {
+        Sent::Page { last: None } => {
+            workspace.put_outbox(OutboxItem {
+                errand: Errand::View {
+                    delivery,
+                    user,
+                    revision,
+                    page: page.saturating_add(1),
+                },
+                lease: None,
+                not_before: now.plus(APART),
+                attempts: 0,
+                ..item
+            });
+        }
+        Sent::Page {
+            last: Some((at, edition)),
+        } => {
+            workspace.remove_outbox(&item.id);
+            stands(
+                workspace,
+                &item,
+                &delivery,
+                Reader { user, revision },
+                (at, *edition),
+            );
+        }
+        Sent::PostUnknown(_) if item.attempts + 1 < PATIENCE => again(workspace, item, APART),
+        Sent::PostFailed(Failure::Retry { after, .. }) if item.attempts + 1 < PATIENCE => {
+            let wait = after.unwrap_or(APART).clamp(APART, Duration::from_secs(30));
+            again(workspace, item, wait);
+        }
+        Sent::PostFailed(failure) => failed(workspace, &item, &failure.to_string()),
+        Sent::PostUnknown(why) => failed(workspace, &item, why),
+        _ => workspace.remove_outbox(&item.id),
+    }
+}
+
+fn again(workspace: &mut Workspace, item: OutboxItem, wait: Duration) {
+    let not_before = workspace.now().plus(wait);
+    workspace.put_outbox(OutboxItem {
+        lease: None,
+        not_before,
+        attempts: item.attempts + 1,
+        ..item
+    });
+}
+
+fn stands(
+    workspace: &mut Workspace,
+    item: &OutboxItem,
+    delivery: &DeliveryId,
+    reader: Reader,
+    shows: (&MessageRef, u32),
+) {
+    let Some(request) = &item.confirmation else {
+        return;
+    };
+    let (at, edition) = shows;
+    workspace.change_delivery(delivery, |card| {
+        let theirs = |message: &Standing| {
+            message
+                .reader
+                .as_ref()
+                .is_some_and(|other| other.user == reader.user)
+        };
+        if card.standing.iter().filter(|message| theirs(message)).count() >= MOST_VIEWS
+            && let Some(oldest) = card.standing.iter().position(theirs)
+        {
+            card.standing.remove(oldest);
+        }
+        card.standing.push(Standing {
+            at: at.clone(),
+            edition,
+            minimal: false,
+            reader: Some(reader),
+        });
+    });
+    let behind = workspace
+        .confirmation(request)
+        .is_some_and(|row| row.edition > edition);
+    if behind {
+        refresh_cards(workspace, request);
+    }
+}
+
+fn failed(workspace: &mut Workspace, item: &OutboxItem, why: &str) {
+    workspace.remove_outbox(&item.id);
+    let Some(request) = &item.confirmation else {
+        return;
+    };
+    let Some(org) = workspace.confirmation(request).map(|row| row.org.clone()) else {
+        return;
+    };
+    let draft = Draft::new(&org, "view.failed", Actor::System)
+        .about(request)
+        .on(item.channel.as_str())
+        .with("error", why);
+    workspace.audit(draft);
+}
