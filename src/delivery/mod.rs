@@ -5,6 +5,7 @@
 
 mod arguments;
 pub mod authority;
+mod bucket;
 pub mod button;
 pub mod card;
 pub mod claim;
@@ -18,6 +19,8 @@ mod escalate_tests;
 mod fixture;
 pub mod mention;
 mod message;
+#[cfg(test)]
+mod message_tests;
 pub mod notice;
 pub mod phrase;
 pub mod plan;

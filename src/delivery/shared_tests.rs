@@ -341,7 +341,16 @@ impl Play {
             if self.world.memory.outbox.is_empty() {
                 break;
             }
-            self.world.memory.now.0 += 61_000;
+            let due = self
+                .world
+                .memory
+                .outbox
+                .values()
+                .map(|item| item.not_before)
+                .min();
+            let soon = self.world.memory.now.plus(Duration::from_secs(61));
+            // An approved card waits for its permit to run out.
+            self.world.memory.now = due.map_or(soon, |due| due.max(soon));
             self.world.memory.run(&Expire { limit: 100 });
             self.send(Mood::Fine);
         }

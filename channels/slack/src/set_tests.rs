@@ -145,8 +145,10 @@ fn every_open_row_has_its_own_buttons_and_a_settled_one_none() {
         [
             "approve",
             "reject",
+            "show_everything",
             "approve",
             "reject",
+            "show_everything",
             "approve_all",
             "reject_all"
         ]
@@ -196,7 +198,16 @@ fn what_is_cut_is_not_approved_and_nothing_is_approved_at_once() {
         item(1, &"x".repeat(9_000), true),
         item(2, "{}", true),
     ]));
-    assert_eq!(action_ids(&message), ["reject", "approve", "reject"]);
+    assert_eq!(
+        action_ids(&message),
+        [
+            "reject",
+            "show_everything",
+            "approve",
+            "reject",
+            "show_everything"
+        ]
+    );
     assert!(message.to_string().contains("characters are shown"));
 }
 
@@ -205,7 +216,7 @@ fn ten_that_are_cut_fit_as_well() {
     let items = (0..10).map(|n| item(n, &"x\n".repeat(5_000), true)).collect();
     let message = laid(&together(items));
     assert_fits(&message);
-    assert_eq!(action_ids(&message), ["reject"; 10]);
+    assert_eq!(action_ids(&message), ["reject", "show_everything"].repeat(10));
 }
 
 #[test]

@@ -19,6 +19,12 @@ on_every_store!(
     a_storm_of_like_calls_comes_to_few_cards,
 );
 
+/// The buttons of a Slack card of one request.
+const ALONE: [&str; 4] = ["approve", "reject", "reject_with_reason", "show_everything"];
+
+/// Those of one request on a card of several.
+const ROW: [&str; 3] = ["approve", "reject", "show_everything"];
+
 /// Asks as `build-agent` for so many like calls, one after the other.
 async fn ask(world: &World, count: usize) -> Vec<String> {
     let mut ids = Vec::new();
@@ -93,7 +99,7 @@ async fn like_requests_share_a_card_and_each_has_its_choice(storage: Storage) {
     let (slack, feishu) = shared(&world, &ids).await;
     assert_eq!(world.slack.messages(fake_slack::CHANNEL).len(), 1);
     assert_eq!(world.feishu.messages(fake_feishu::CHAT).len(), 1);
-    let rows = ["approve", "reject"].repeat(3);
+    let rows = ROW.repeat(3);
     let all = [&rows[..], &["approve_all", "reject_all"]].concat();
     assert_eq!(slack.current().action_ids(), all);
     assert_eq!(feishu.decisions(), ["approve", "reject"].repeat(4));
@@ -112,7 +118,7 @@ async fn like_requests_share_a_card_and_each_has_its_choice(storage: Storage) {
     world
         .until("one row left on Slack", async || {
             let card = world.slack.messages(fake_slack::CHANNEL).remove(0);
-            (card.current().action_ids() == ["approve", "reject"]).then_some(())
+            (card.current().action_ids() == ROW).then_some(())
         })
         .await;
     let last = world.slack.messages(fake_slack::CHANNEL).remove(0);
@@ -235,7 +241,7 @@ async fn what_is_refused_together_is_asked_one_by_one(storage: Storage) {
     ids.push(world.ask_for("many__pay", json!({"amount": 7})).await);
     let second = world.slack_card(&ids[1]).await;
     assert_ne!(second.ts, first.ts, "a card of its own");
-    assert_eq!(second.current().action_ids(), ["approve", "reject"]);
+    assert_eq!(second.current().action_ids(), ALONE);
     for id in &ids {
         world.until_deliveries(id, &["posted", "posted"]).await;
     }
@@ -245,7 +251,7 @@ async fn what_is_refused_together_is_asked_one_by_one(storage: Storage) {
     world
         .until("the first card shows its request alone", async || {
             let card = world.slack.messages(fake_slack::CHANNEL).remove(0);
-            (card.current().action_ids() == ["approve", "reject"]).then_some(())
+            (card.current().action_ids() == ALONE).then_some(())
         })
         .await;
 }
