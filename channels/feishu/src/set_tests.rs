@@ -167,12 +167,12 @@ fn every_button_has_a_name_of_its_own_that_says_what_its_value_says() {
     names.dedup();
     assert_eq!(names.len(), 6);
     for (name, pressed) in found {
-        let named = unspelled(&name).unwrap();
+        let said = unspelled(&name).unwrap();
         assert_eq!(
-            json!({"decision": named.decision, "b": named.button.to_string()}),
+            json!({"decision": said.decision, "b": said.button.to_string()}),
             pressed
         );
-        assert!(named.scope.is_none() && name.len() <= 100, "{name}");
+        assert!(said.scope.is_none() && name.len() <= 100, "{name}");
     }
 }
 
