@@ -1,6 +1,6 @@
 //! An answer to all requests of a card at once: decided in one transaction, and told of each.
 
-use gatepost_channel::{Answer, Click, Inert, Reply, ReplyTone, SetCode};
+use gatepost_channel::{Answer, Click, Field, Inert, Reply, ReplyTone, SetCode};
 use tracing::info;
 
 use super::{DECIDE_WITHIN, Intake, reply};
@@ -20,7 +20,7 @@ impl Intake {
         set: SetCode,
     ) -> Answer {
         let deciding = async {
-            let press = self.decide(home, click, replay).await?;
+            let (press, _) = self.decide(home, click, replay).await?;
             let key = self.gatekeeper.maker().key().clone();
             self.gatekeeper.store().run(DecideAll::new(press, set, key)).await
         };
@@ -82,6 +82,7 @@ impl Intake {
             tone,
             text: Inert::new(&text),
             refused: tally.is_err(),
+            field: Field::default(),
             card,
         }
     }

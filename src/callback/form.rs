@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use gatepost_channel::{
-    Answer, Ask, Click, Dialog, FullView, Inert, MessageRef, Opener, Reply, ReplyTone, Vantage, Wants,
+    Answer, Ask, Click, Dialog, Field, FullView, Inert, MessageRef, Opener, Reply, ReplyTone, Vantage, Wants,
     same_bytes,
 };
 use tokio::time::timeout;
@@ -264,6 +264,7 @@ impl Intake {
             delivery: card.clone(),
             user: at.user.clone(),
             revision: row.revision,
+            otherwise: format!("{} {elsewhere}", words.not_sent),
         };
         match self.gatekeeper.store().run(queue).await {
             Ok(()) => (format!("{} {elsewhere}", words.sent(count)), ReplyTone::Info),
@@ -367,6 +368,7 @@ fn said(text: &str, tone: ReplyTone, refused: bool) -> Answer {
             tone,
             text: Inert::new(text),
             refused,
+            field: Field::Answer,
             card: None,
         },
         stored: true,

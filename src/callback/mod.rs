@@ -19,14 +19,15 @@ use crate::confirmation::{Dossier, Status};
 use crate::delivery::button::token_hash;
 use crate::delivery::notice::QueueNotice;
 use crate::delivery::registry::Listed;
-use crate::gatekeeper::Gatekeeper;
 use crate::gatekeeper::attend::{About, Attended};
+use crate::gatekeeper::{Gatekeeper, Unfit};
 use crate::ids::{ChannelName, OutboxId};
 use crate::lifecycle::Tasks;
 use crate::storage::{ReplayKey, StoreError};
 
 mod all;
 mod command;
+mod edited;
 mod form;
 pub mod reply;
 pub mod socket;
@@ -157,14 +158,14 @@ impl Intake {
             return self.rule_all(home, click, replay, set).await;
         }
         let deciding = async {
-            let decide = self.decide(home, click, replay).await?;
-            self.gatekeeper.store().run(decide).await
+            let (decide, unfit) = self.decide(home, click, replay).await?;
+            Ok::<_, StoreError>((self.gatekeeper.store().run(decide).await?, unfit))
         };
         match tokio::time::timeout(DECIDE_WITHIN, deciding).await {
-            Ok(Ok(decided)) => {
+            Ok(Ok((decided, unfit))) => {
                 self.gatekeeper.tell_vote(&decided);
                 Answer {
-                    reply: self.answer(home, click, decided).await,
+                    reply: self.answer(home, click, decided, unfit).await,
                     stored: true,
                 }
             }
@@ -222,7 +223,12 @@ impl Intake {
             .insert(home.name.clone(), self.clock.now());
     }
 
-    async fn decide(&self, home: &Listed, click: &Click, replay: ReplayKey) -> Result<Decide, StoreError> {
+    async fn decide(
+        &self,
+        home: &Listed,
+        click: &Click,
+        replay: ReplayKey,
+    ) -> Result<(Decide, Option<Unfit>), StoreError> {
         let token = click.button.map(|button| token_hash(&button.token));
         let of = token.as_ref().map_or(About::Nothing, About::Button);
         let Attended {
@@ -230,7 +236,8 @@ impl Intake {
             roll,
             insight,
         } = self.gatekeeper.attend(home, &click.user, of).await?;
-        Ok(Decide {
+        let (edit, unfit) = self.edit_of(home, click, &ballot, token.as_ref()).await?;
+        let decide = Decide {
             target: Target::Card(Clicked {
                 channel: home.name.clone(),
                 org: home.org.clone(),
@@ -249,7 +256,7 @@ impl Intake {
             decision: click.decision,
             reason: self.gatekeeper.text(click.reason.as_deref()),
             grant: self.gatekeeper.wish(click.grant.as_deref()),
-            edit: None,
+            edit,
             seen: None,
             surface: if self.has_seen(home, click) {
                 Surface::FullView
@@ -259,10 +266,11 @@ impl Intake {
             backing: Backing::default(),
             roll,
             insight,
-        })
+        };
+        Ok((decide, unfit))
     }
 
-    async fn answer(&self, home: &Listed, click: &Click, decided: Decided) -> Reply {
+    async fn answer(&self, home: &Listed, click: &Click, decided: Decided, unfit: Option<Unfit>) -> Reply {
         let said = reply::of(&decided, click.decision);
         info!(channel = %home.name, request = decided.dossier.as_ref().map(|d| d.confirmation.id.as_str()), ruling = said.key, "a click was decided");
         metrics::counter!("gatepost_clicks_total", "ruling" => said.key).increment(1);
@@ -280,7 +288,8 @@ impl Intake {
             .as_ref()
             .is_some_and(|dossier| dossier.confirmation.state.status() != Status::Pending);
         let shown = Some(&decided).filter(|_| click.vantage == Vantage::Card || settled);
-        self.say(home, said.key, said.tone, said.refused, shown)
+        let reply = self.say(home, said.key, said.tone, said.refused, shown);
+        Self::explain(reply, &decided, unfit.as_ref())
     }
 
     /// Queues a private notice to who clicked, on platforms that cannot say it in the answer.
@@ -325,6 +334,7 @@ impl Intake {
             tone,
             text: Inert::new(&self.words(home, key, decided)),
             refused,
+            field: reply::field(key),
             card,
         }
     }

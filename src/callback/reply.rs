@@ -1,6 +1,6 @@
 //! What the clicker is told, from what was stored.
 
-use gatepost_channel::{Bar, Decision, ReplyTone};
+use gatepost_channel::{Bar, Decision, Field, ReplyTone};
 
 use crate::confirmation::decide::{Decided, Refusal, Ruling};
 use crate::confirmation::edit::EditRefusal;
@@ -109,7 +109,12 @@ pub fn refused(refusal: Refusal, dossier: Option<&Dossier>) -> Said {
         Refusal::GrantNotOffered => ("grant_not_offered", ReplyTone::Warning),
         Refusal::Edit(EditRefusal::NotOffered) => ("edit_not_offered", ReplyTone::Warning),
         Refusal::Edit(EditRefusal::NotCarried) => ("edit_not_carried", ReplyTone::Warning),
-        Refusal::Edit(_) => ("edit_refused", ReplyTone::Warning),
+        Refusal::Edit(EditRefusal::OutOfScope) => ("edit_out_of_scope", ReplyTone::Warning),
+        Refusal::Edit(EditRefusal::Hidden) => ("edit_of_hidden", ReplyTone::Warning),
+        Refusal::Edit(EditRefusal::Misfit) => ("edit_misfit", ReplyTone::Warning),
+        Refusal::Edit(EditRefusal::DeniedByRule) => ("edit_denied_by_rule", ReplyTone::Warning),
+        Refusal::Edit(EditRefusal::Stricter) => ("edit_needs_others", ReplyTone::Warning),
+        Refusal::Edit(EditRefusal::TooMany) => ("edited_too_often", ReplyTone::Warning),
         Refusal::EditUnseen => ("edit_unseen", ReplyTone::Warning),
         Refusal::NotThisStage => ("not_this_stage", ReplyTone::Warning),
         Refusal::CodeRequired => ("code_required", ReplyTone::Warning),
@@ -144,6 +149,17 @@ pub const fn armed(waiting: Waiting) -> &'static str {
     }
 }
 
+/// What of an answer these words are about.
+pub fn field(key: &str) -> Field {
+    if key == "reason_required" {
+        Field::Reason
+    } else if EditRefusal::ALL.iter().any(|why| why.as_str() == key) {
+        Field::Arguments
+    } else {
+        Field::Answer
+    }
+}
+
 /// Whether these words send the person to where a code can be given.
 pub fn leads_to_console(key: &str) -> bool {
     matches!(key, "armed_code" | "already_armed" | "code_required")
@@ -170,6 +186,26 @@ const fn said(key: &'static str, tone: ReplyTone, tell: bool) -> Said {
 mod tests {
     use super::*;
     use crate::delivery::phrase::REPLIES;
+
+    #[test]
+    fn what_is_wrong_with_changed_arguments_is_said_at_their_field() {
+        for why in EditRefusal::ALL {
+            let said = refused(Refusal::Edit(why), None);
+            assert_eq!(
+                (said.key, field(said.key)),
+                (why.as_str(), Field::Arguments),
+                "{why:?}"
+            );
+        }
+        let about = |refusal| field(refused(refusal, None).key);
+        assert_eq!(about(Refusal::ReasonRequired), Field::Reason);
+        assert_eq!(
+            about(Refusal::EditUnseen),
+            Field::Answer,
+            "the arguments are not this person's"
+        );
+        assert_eq!(about(Refusal::OutdatedCard), Field::Answer);
+    }
 
     #[test]
     fn every_refusal_has_words_and_a_replay_says_the_same() {

@@ -1,7 +1,9 @@
 //! Intake of clicks that came in over connections of ours: the same decision and the same reply as for callbacks over HTTP.
 
 use async_trait::async_trait;
-use gatepost_channel::{Answer, AppKey, Ask, Click, Command, Inert, Refusal, Reply, ReplyTone, Verified};
+use gatepost_channel::{
+    Answer, AppKey, Ask, Click, Command, Field, Inert, Refusal, Reply, ReplyTone, Verified,
+};
 use tracing::warn;
 
 use super::Intake;
@@ -58,6 +60,7 @@ fn nowhere(app: &AppKey) -> Answer {
             tone: ReplyTone::Error,
             text: Inert::default(),
             refused: true,
+            field: Field::Answer,
             card: None,
         },
         stored: false,

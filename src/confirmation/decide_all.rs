@@ -164,7 +164,8 @@ impl DecideAll {
         if let Target::Card(clicked) = &mut press.target {
             clicked.set = Some(set);
         }
-        press.grant = None;
+        // Neither is on the buttons for all.
+        (press.grant, press.edit) = (None, None);
         Self { press, set, key }
     }
 

@@ -328,6 +328,7 @@ fn asks(row: &Confirmation, phrases: &Phrases) -> Asks {
             .into_iter()
             .map(|scope| phrases.grant(scope))
             .collect(),
+        edits: row.takes_edits(),
     }
 }
 

@@ -3,13 +3,14 @@
 //! A view carries the proof that its person could see everything only if it was asked whether all of it fits where it is shown.
 
 use gatepost_channel::{
-    Actions, Decision, Dialog, DialogWords, FullView, Inert, Link, MessageRef, ReasonForm, Say, Seen,
-    UtcMillis,
+    Actions, Decision, Dialog, DialogWords, EditForm, FullView, Inert, Link, MessageRef, ReasonForm, Say,
+    Seen, UtcMillis,
 };
 use serde::Deserialize;
 
 use super::card::{CardMaker, Voice};
-use crate::confirmation::{Confirmation, Delivery, Dossier};
+use crate::confirmation::{Confirmation, Delivery, Dossier, Status};
+use crate::gate::editable;
 use crate::ids::ChannelName;
 
 /// Words of what opens for one person.
@@ -27,6 +28,14 @@ pub struct DialogPhrases {
     pub sent: String,
     pub in_console: String,
     pub on_command_line: String,
+    /// Label of the field for changed arguments.
+    pub change: String,
+    /// Label of approving them.
+    pub approve_changed: String,
+    /// Said before where else they can be changed.
+    pub change_elsewhere: String,
+    /// Everything could not be sent; said before where else it can be seen.
+    pub not_sent: String,
 }
 
 impl DialogPhrases {
@@ -73,8 +82,23 @@ impl CardMaker {
             card,
             at: at.clone(),
             seen: None,
+            edit: self.edit_form(&dossier.confirmation, voice),
             words: self.phrases(voice.language).dialog.words(),
         }
+    }
+
+    /// The arguments for one person to change, where the request takes that.
+    fn edit_form(&self, row: &Confirmation, voice: &Voice) -> Option<EditForm> {
+        if !row.takes_edits() || row.state.status() != Status::Pending {
+            return None;
+        }
+        let words = &self.phrases(voice.language).dialog;
+        Some(EditForm {
+            text: editable(row.call().args, &row.terms.redact)?,
+            label: words.change.clone(),
+            approve: words.approve_changed.clone(),
+            elsewhere: format!("{} {}", words.change_elsewhere, self.elsewhere(row, voice)),
+        })
     }
 
     /// What proves that everything of this view could be seen; nothing where nothing can be answered. For views that are known to

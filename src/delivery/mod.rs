@@ -91,6 +91,9 @@ pub enum Errand {
         revision: u32,
         /// The message that is next, from 0.
         page: u32,
+        /// What they are told if it cannot be sent; own words.
+        #[serde(default, skip_serializing_if = "String::is_empty")]
+        otherwise: String,
     },
     /// Say something below a card.
     Line {

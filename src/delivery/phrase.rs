@@ -226,7 +226,7 @@ pub struct AllWords {
 }
 
 /// The replies that every language must have.
-pub const REPLIES: [&str; 50] = [
+pub const REPLIES: [&str; 55] = [
     "settled_approve",
     "settled_reject",
     "counted_approve",
@@ -258,7 +258,12 @@ pub const REPLIES: [&str; 50] = [
     "already_represented",
     "edit_not_offered",
     "edit_not_carried",
-    "edit_refused",
+    "edit_out_of_scope",
+    "edit_of_hidden",
+    "edit_misfit",
+    "edit_denied_by_rule",
+    "edit_needs_others",
+    "edited_too_often",
     "edit_unseen",
     "armed_code",
     "armed_second_person",

@@ -294,6 +294,7 @@ impl Sender {
                 user,
                 revision,
                 page,
+                ..
             } => {
                 let dossier = dossier?;
                 let key = PostKey(format!("{}:{page}", item.id));

@@ -4,13 +4,13 @@
 
 use std::time::Duration;
 
-use gatepost_channel::{Failure, MessageRef};
+use gatepost_channel::{Failure, Listener, MessageRef, ReplyTone};
 
 use super::record::Sent;
 use super::{Errand, OutboxItem};
 use crate::audit::{Actor, Draft};
 use crate::confirmation::settle::refresh_cards;
-use crate::confirmation::{Reader, Standing};
+use crate::confirmation::{Delivery, Reader, Standing};
 use crate::ids::{ChannelName, ConfirmationId, DeliveryId, OutboxId};
 use crate::storage::{Touches, Transaction, Workspace};
 
@@ -36,6 +36,8 @@ pub struct QueueView {
     pub user: String,
     /// The revision that they are shown.
     pub revision: u32,
+    /// What they are told if it cannot be sent: own words.
+    pub otherwise: String,
 }
 
 impl Transaction for QueueView {
@@ -57,6 +59,7 @@ impl Transaction for QueueView {
                 user: self.user.clone(),
                 revision: self.revision,
                 page: 0,
+                otherwise: self.otherwise.clone(),
             },
             attempts: 0,
             not_before: now,
@@ -75,6 +78,7 @@ pub(super) fn record(workspace: &mut Workspace, item: OutboxItem, sent: &Sent) {
         user,
         revision,
         page,
+        otherwise,
     } = item.errand.clone()
     else {
         return;
@@ -87,6 +91,7 @@ pub(super) fn record(workspace: &mut Workspace, item: OutboxItem, sent: &Sent) {
                     user,
                     revision,
                     page: page.saturating_add(1),
+                    otherwise,
                 },
                 lease: None,
                 not_before: now.plus(APART),
@@ -111,8 +116,8 @@ pub(super) fn record(workspace: &mut Workspace, item: OutboxItem, sent: &Sent) {
             let wait = after.unwrap_or(APART).clamp(APART, Duration::from_secs(30));
             again(workspace, item, wait);
         }
-        Sent::PostFailed(failure) => failed(workspace, &item, &failure.to_string()),
-        Sent::PostUnknown(why) => failed(workspace, &item, why),
+        Sent::PostFailed(failure) => failed(workspace, item, &failure.to_string()),
+        Sent::PostUnknown(why) => failed(workspace, item, why),
         _ => workspace.remove_outbox(&item.id),
     }
 }
@@ -165,7 +170,11 @@ fn stands(
     }
 }
 
-fn failed(workspace: &mut Workspace, item: &OutboxItem, why: &str) {
+/// It is put on record, and the person is told where else everything can be seen: in a plain message to them, which holds nothing that a
+/// platform could object to. Where they cannot be written to at all, the channel says below the card that it cannot ([`Whisper`]).
+///
+/// [`Whisper`]: gatepost_channel::Whisper
+fn failed(workspace: &mut Workspace, item: OutboxItem, why: &str) {
     workspace.remove_outbox(&item.id);
     let Some(request) = &item.confirmation else {
         return;
@@ -178,4 +187,43 @@ fn failed(workspace: &mut Workspace, item: &OutboxItem, why: &str) {
         .on(item.channel.as_str())
         .with("error", why);
     workspace.audit(draft);
+    tell(workspace, item);
+}
+
+/// Goes on as an answer to the person in words.
+fn tell(workspace: &mut Workspace, item: OutboxItem) {
+    let Errand::View {
+        delivery,
+        user,
+        otherwise,
+        ..
+    } = item.errand
+    else {
+        return;
+    };
+    let card = workspace.delivery(&delivery).and_then(Delivery::in_group);
+    let Some(card) = card
+        .map(|message| message.at.clone())
+        .filter(|_| !otherwise.is_empty())
+    else {
+        return;
+    };
+    let now = workspace.now();
+    workspace.put_outbox(OutboxItem {
+        errand: Errand::Whisper {
+            to: Listener {
+                user,
+                chat: card.chat,
+                message: Some(card.message),
+            },
+            tone: ReplyTone::Warning,
+            text: otherwise,
+            shows: None,
+        },
+        attempts: 0,
+        not_before: now,
+        lease: None,
+        fence: item.fence,
+        ..item
+    });
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use gatepost_channel::{Inert, Listener, PostKey, Reply, ReplyTone};
+use gatepost_channel::{Field, Inert, Listener, PostKey, Reply, ReplyTone};
 use sha2::{Digest as _, Sha256};
 
 use super::record::Sent;
@@ -124,6 +124,7 @@ impl Sender {
         });
         let reply = Reply {
             refused: false,
+            field: Field::Answer,
             tone: *tone,
             text: Inert::new(text),
             card,

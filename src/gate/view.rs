@@ -44,18 +44,26 @@ pub fn shown_canonical(canonical: &str, hidden: &[Pointer]) -> String {
 /// Arguments for people to change: laid out over lines, exact, and with everything that would not be seen as it is written as an
 /// escape of JSON, so that what is sent back is what was there.
 pub fn editable(canonical: &str, hidden: &[Pointer]) -> Option<String> {
-    let mut text = String::new();
-    for character in redacted(canonical, hidden)?.pretty().chars() {
-        let one = character.to_string();
-        if matches!(character, '\n' | ' ') || Inert::new(&one).as_str() == one {
-            text.push(character);
+    let is_plain = |text: &str| Inert::new(text).as_str() == text;
+    let mut out = String::new();
+    for line in redacted(canonical, hidden)?.pretty().split_inclusive('\n') {
+        // What passes for something else in one place is honest in another: a line that shows as it is written stays.
+        if is_plain(line) {
+            out.push_str(line);
             continue;
         }
-        for unit in character.encode_utf16(&mut [0; 2]) {
-            let _written = write!(text, "\\u{unit:04x}");
+        for character in line.chars() {
+            let one = character.encode_utf8(&mut [0; 4]).to_owned();
+            if matches!(character, '\n' | ' ') || is_plain(&one) {
+                out.push(character);
+                continue;
+            }
+            for unit in character.encode_utf16(&mut [0; 2]) {
+                let _written = write!(out, "\\u{unit:04x}");
+            }
         }
     }
-    Some(text)
+    Some(out)
 }
 
 /// What differs between two calls, for people: redacted, laid out over lines, inert. Nothing where nothing differs that may be seen.

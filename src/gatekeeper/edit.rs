@@ -110,6 +110,29 @@ impl Gatekeeper {
         })
     }
 
+    /// What a person made of the arguments in a field, as it came from a chat; nothing where they left the call as it stands. Only who
+    /// was `shown` all of it can have changed it.
+    pub fn rewritten(
+        &self,
+        dossier: Option<&Dossier>,
+        by: &OperatorId,
+        (text, shown): (&str, bool),
+    ) -> Option<Result<Revised, Unfit>> {
+        let Some(dossier) = dossier.filter(|_| shown) else {
+            return Some(Err(Unfit::unknown()));
+        };
+        let row = &dossier.confirmation;
+        let args = match Arguments::read(text.as_bytes(), ReadLimits::bytes(text.len())) {
+            Ok(args) => args,
+            Err(problem) => return Some(Err(Unfit::new(EditRefusal::Misfit, problem.to_string()))),
+        };
+        // As people see them, so that nothing needs to be judged that nobody touched.
+        if args.canonical() == shown_canonical(row.call().args, &row.terms.redact) {
+            return None;
+        }
+        Some(self.revise(dossier, by, &args))
+    }
+
     /// What an edit by this person would change, without deciding anything; or why it is not taken.
     pub fn preview(&self, dossier: &Dossier, by: &OperatorId, edited: &Arguments) -> Result<Inert, Unfit> {
         let row = &dossier.confirmation;

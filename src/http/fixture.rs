@@ -583,6 +583,7 @@ impl Verifier for FakeChannel {
             button: text("button").parse().ok(),
             reason: json["reason"].as_str().map(str::to_owned),
             grant: json["grant"].as_str().map(str::to_owned),
+            edited: None,
             vantage: gatepost_channel::Vantage::Card,
             opener: None,
             replay_key: text("key"),

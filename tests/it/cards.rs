@@ -25,7 +25,7 @@ use crate::support::fault::Fault;
 
 const CREATED: UtcMillis = UtcMillis(1_796_032_800_000);
 const EXPIRES: UtcMillis = UtcMillis(1_796_040_000_000);
-const DECIDED: UtcMillis = UtcMillis(1_796_034_600_000);
+pub(crate) const DECIDED: UtcMillis = UtcMillis(1_796_034_600_000);
 
 /// One state, and what makes it from the open request.
 type Case = (&'static str, fn(&mut Dossier));
@@ -139,7 +139,7 @@ fn ask(row: &mut Confirmation, tool: &str, args: &Value) {
 }
 
 /// The open request.
-fn open() -> Dossier {
+pub(crate) fn open() -> Dossier {
     let terms = json!({
         "channels": ["desk"], "approvers": { "roles": ["finance"] }, "quorum": 1, "risk": "high",
         "timeout_ms": EXPIRES.0 - CREATED.0, "permit_ttl_ms": 3_600_000, "redact": ["/card"],
@@ -197,7 +197,7 @@ fn open() -> Dossier {
     }
 }
 
-fn maker() -> CardMaker {
+pub(crate) fn maker() -> CardMaker {
     let voter = |id: &str, name: &str| Voter {
         id: id.into(),
         name: name.to_owned(),
@@ -216,7 +216,7 @@ fn maker() -> CardMaker {
 }
 
 /// How each language is spoken here, with a zone of its own.
-fn voices() -> [(&'static str, Voice); 3] {
+pub(crate) fn voices() -> [(&'static str, Voice); 3] {
     [
         ("en", Language::En, "UTC"),
         ("zh", Language::Zh, "Asia/Shanghai"),
@@ -256,7 +256,7 @@ fn shorten(value: &mut Value) {
     }
 }
 
-fn golden(platform: &str, state: &str, mut cards: Value) {
+pub(crate) fn golden(platform: &str, state: &str, mut cards: Value) {
     shorten(&mut cards);
     let mut settings = insta::Settings::clone_current();
     settings.set_snapshot_path("../golden");

@@ -266,6 +266,7 @@ async fn answer(State(channel): State<Arc<FeishuChannel>>, headers: HeaderMap, b
                 click.get(),
                 &Reply {
                     refused: false,
+                    field: gatepost_channel::Field::Answer,
                     tone: ReplyTone::Success,
                     text,
                     card: Some(settled("x")),

@@ -16,3 +16,4 @@ mod fakes_selftest;
 mod hooks;
 mod story;
 mod support;
+mod views;

@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 
 use crate::card;
 use crate::document::{Object, text};
-use crate::elements::{EVERYTHING, reason_of, unspelled};
+use crate::elements::{ARGUMENTS, EVERYTHING, REASON_TO_EDIT, reason_of, unspelled};
 
 /// Longest id that is taken from a callback, in bytes.
 const LONGEST_ID: usize = 256;
@@ -102,7 +102,8 @@ fn press(event: &Object) -> Result<Inbound, &'static str> {
             user,
             decision: vote.decision,
             button: vote.button,
-            reason: action.and_then(|action| reason(action, vote.decision)),
+            reason: action.and_then(|action| reason(action, &vote)),
+            edited: action.filter(|_| vote.edited).map(arguments).transpose()?,
             grant: vote.grant,
             vantage: match vote.seen {
                 None => Vantage::Card,
@@ -126,6 +127,8 @@ struct Voted {
     button: Option<ButtonValue>,
     grant: Option<String>,
     seen: Option<Seen>,
+    /// That the arguments are those of the form.
+    edited: bool,
 }
 
 /// Reads the button's value, or its name where a client sent a form without the value.
@@ -138,6 +141,7 @@ fn pressed(action: &Object) -> Result<Pressed, &'static str> {
             button: Some(named.button),
             grant: named.scope.map(str::to_owned),
             seen: named.seen,
+            edited: named.edited,
         }));
     };
     let button = text(value, &["b"]).and_then(|text| text.parse().ok());
@@ -154,17 +158,35 @@ fn pressed(action: &Object) -> Result<Pressed, &'static str> {
         Some(Value::String(scope)) if scope.len() <= LONGEST_NAME => Some(scope.clone()),
         Some(_) => return Err("grant_malformed"),
     };
+    // Nor is what speaks of changed arguments an approval of those that stand.
+    let edited = match (value.get("edited"), decision) {
+        (None, _) => false,
+        (Some(Value::Bool(true)), Decision::Approve) => true,
+        (Some(_), _) => return Err("edit_malformed"),
+    };
     Ok(Pressed::Votes(Voted {
         decision,
+        edited,
         button,
         grant,
         seen: text(value, &["seen"]).and_then(|text| text.parse().ok()),
     }))
 }
 
+/// What stands in the field for changed arguments, as it came.
+fn arguments(action: &Object) -> Result<String, &'static str> {
+    let typed = text(action, &["form_value", ARGUMENTS]);
+    typed.map(str::to_owned).ok_or("arguments_missing")
+}
+
 /// A reason typed into the form of this answer; blank is none.
-fn reason(action: &Object, decision: Decision) -> Option<String> {
-    let typed = text(action, &["form_value", reason_of(decision)])?.trim();
+fn reason(action: &Object, vote: &Voted) -> Option<String> {
+    let field = if vote.edited {
+        REASON_TO_EDIT
+    } else {
+        reason_of(vote.decision)
+    };
+    let typed = text(action, &["form_value", field])?.trim();
     (!typed.is_empty()).then(|| typed.chars().take(LONGEST_REASON).collect())
 }
 

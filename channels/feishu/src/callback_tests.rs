@@ -38,6 +38,7 @@ fn a_click_is_read_from_the_platforms_own_fields() {
             button: Some(button),
             reason: Some("too much".into()),
             grant: None,
+            edited: None,
             vantage: Vantage::Card,
             opener: None,
             replay_key: "ev_0001".into(),
@@ -189,6 +190,7 @@ fn what_decides_nothing_is_answered_with_a_toast() {
 fn an_answer_carries_the_toast_and_the_card_as_an_object() {
     let answer = answer(&Reply {
         refused: false,
+        field: gatepost_channel::Field::Answer,
         tone: ReplyTone::Success,
         text: Inert::new("approved by <at id=all></at>"),
         card: Some(card(Tone::Approved, "{}", false)),
@@ -208,6 +210,7 @@ fn an_answer_carries_the_toast_and_the_card_as_an_object() {
 fn an_answer_without_a_card_is_a_toast_alone() {
     let answer = answer(&Reply {
         refused: false,
+        field: gatepost_channel::Field::Answer,
         tone: ReplyTone::Warning,
         text: Inert::new(&"x".repeat(5000)),
         card: None,

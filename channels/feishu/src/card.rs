@@ -133,10 +133,7 @@ pub(crate) fn buttons(card: &Card, may_approve: bool, shown: Shown) -> Vec<Eleme
     let Actions::Decide { asks, full_view, .. } = &card.actions else {
         return Vec::new();
     };
-    let seen = match shown {
-        Shown::Alone(seen) => Some(seen),
-        Shown::Here | Shown::Elsewhere => None,
-    };
+    let seen = shown.seen();
     let (mut elements, mut row) = (Vec::new(), Vec::new());
     if may_approve {
         let votes = approvals(card, asks, seen);
@@ -200,6 +197,14 @@ pub(crate) fn question(asked: &OnceMore) -> OnceMore {
     }
 }
 
+/// Approve, without anything beside it.
+pub(crate) fn approval(card: &Card, shown: Shown) -> Option<Vote> {
+    let Actions::Decide { asks, .. } = &card.actions else {
+        return None;
+    };
+    approvals(card, asks, shown.seen()).into_iter().next()
+}
+
 fn rejection(card: &Card, seen: Option<Seen>) -> Option<Vote> {
     Some(Vote {
         decision: Decision::Reject,
@@ -229,13 +234,26 @@ pub(crate) enum Shown {
     Alone(Seen),
 }
 
-/// The ways to everything: a button where it is not shown here, and the console.
+impl Shown {
+    /// That everything could be seen, where one person alone was shown it.
+    const fn seen(self) -> Option<Seen> {
+        match self {
+            Self::Alone(seen) => Some(seen),
+            Self::Here | Self::Elsewhere => None,
+        }
+    }
+}
+
+/// The ways to everything: a button where it is not shown here, or where arguments may be changed, which is done in what it opens; and
+/// the console.
 fn ways(card: &Card, full_view: Option<&str>, shown: Shown) -> Vec<Element> {
-    let show = (shown == Shown::Elsewhere)
+    let edits = matches!(&card.actions, Actions::Decide { asks, .. } if asks.edits);
+    let opens = shown == Shown::Elsewhere || (shown == Shown::Here && edits);
+    let show = opens
         .then(|| button(card))
         .flatten()
         .map(|button| Element::show(label(&card.words.show_everything), button));
-    let words = if shown == Shown::Here {
+    let words = if shown == Shown::Here && !opens {
         &card.words.show_everything
     } else {
         &card.words.open_console

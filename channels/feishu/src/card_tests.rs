@@ -128,6 +128,7 @@ fn demanding(own: &str) -> Card {
                     label: format!("Approve for {scope}{own}"),
                 })
                 .to_vec(),
+            edits: false,
         };
     }
     demanding

@@ -56,6 +56,7 @@ fn a_click_passes_from_bytes_to_answer() {
         click.get(),
         &Reply {
             refused: false,
+            field: gatepost_channel::Field::Answer,
             tone: ReplyTone::Info,
             text: Inert::new("already approved"),
             card: None,

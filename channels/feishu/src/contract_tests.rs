@@ -1,8 +1,8 @@
 //! The contract of the port (`docs/CHANNEL-CONTRACT.md`) on the scripted platform.
 
-use gatepost_channel::contract::{self, HOSTILE, Made, Next, Platform, Press, Sent, WAIT};
+use gatepost_channel::contract::{self, HOSTILE, Made, Next, Platform, Press, Sent, Typed, WAIT};
 use gatepost_channel::{
-    Card, CardForm, Channel, Decision, Failure, Health, Note, Posted, RawRequest, UtcMillis,
+    Card, CardForm, Channel, Decision, Failure, FullView, Health, Note, Posted, RawRequest, UtcMillis, Wants,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -11,6 +11,7 @@ use crate::FeishuChannel;
 use crate::card::BUDGET;
 use crate::fake::{self, Answer, Fake, coded, refusal};
 use crate::fixture::{self, CLOCK, now, sealed, signed, signed_with, unsigned};
+use crate::page_tests::boxed;
 use crate::talk::{key, posted_message, there};
 
 struct Feishu(FeishuChannel);
@@ -39,6 +40,7 @@ fn scripted(next: Next, gone: i64) -> Answer {
         Next::ContentRefused => refusal(400, 230_025),
         Next::NotThere => refusal(400, gone),
         Next::HangUp => Answer::Drop,
+        Next::Nothing => coded(200, &json!({"code": 0})),
     }
 }
 
@@ -72,6 +74,17 @@ fn walk(value: &Value, buttons: &mut Vec<(Decision, String)>, tags: &mut Vec<Str
         }
         _ => {}
     }
+}
+
+/// The objects of a card of which this is true.
+fn found(value: &Value, wanted: &dyn Fn(&Value) -> bool) -> Vec<Value> {
+    let inside = match value {
+        Value::Array(items) => items.iter().flat_map(|item| found(item, wanted)).collect(),
+        Value::Object(fields) => fields.values().flat_map(|field| found(field, wanted)).collect(),
+        _ => Vec::new(),
+    };
+    let itself = (value.is_object() && wanted(value)).then(|| value.clone());
+    itself.into_iter().chain(inside).collect()
 }
 
 /// The event as it travels.
@@ -165,6 +178,68 @@ impl Platform for Feishu {
         buttons
     }
 
+    fn asks(&self, press: &Press, wants: Wants, made: Made) -> Option<RawRequest> {
+        if wants != Wants::Everything {
+            return None;
+        }
+        let mut event = fixture::press(&json!({ "show": "everything", "b": press.value }));
+        event["header"]["app_id"] = json!(self.0.app().id);
+        event["event"]["operator"]["open_id"] = json!(press.user);
+        event["event"]["context"] =
+            json!({ "open_message_id": press.at.message, "open_chat_id": press.at.chat });
+        Some(made_of(event, made))
+    }
+
+    fn page(&self, script: &[Next], view: &FullView, number: u32) -> (Posted, Vec<Sent>) {
+        play(script, 230_013, async |channel| {
+            let pages = channel.pages().expect("Feishu has pages");
+            pages.send(self.person(), view, number, &key()).await
+        })
+    }
+
+    fn edit_page(&self, script: &[Next], view: &FullView) -> (Result<(), Failure>, Vec<Sent>) {
+        play(script, 230_011, async |channel| {
+            let pages = channel.pages().expect("Feishu has pages");
+            pages.edit(&there(), view).await
+        })
+    }
+
+    fn assert_view(&self, sent: &Sent) {
+        self.assert_ours(sent);
+        for field in found(&sent.card, &|fields| fields["tag"] == "input") {
+            let text = field["default_value"].as_str().unwrap_or_default();
+            assert!(text.encode_utf16().count() <= 1_000, "{}", text.len());
+            assert_eq!(field["max_length"], 1_000);
+        }
+    }
+
+    fn literally(&self, sent: &Sent) -> String {
+        boxed(&sent.card)
+    }
+
+    fn answer(&self, sent: &Sent, decision: Decision, typed: Typed<'_>, user: &str) -> Option<RawRequest> {
+        let by_field = typed != Typed::Nothing;
+        let wanted = |button: &Value| {
+            let value = &button["behaviors"][0]["value"];
+            button["tag"] == "button"
+                && value["decision"] == decision.as_str()
+                && (value["edited"] == true) == by_field
+        };
+        let button = found(&sent.card, &wanted).into_iter().next()?;
+        let mut event = fixture::press(&button["behaviors"][0]["value"]);
+        event["header"]["app_id"] = json!(self.0.app().id);
+        event["event"]["operator"]["open_id"] = json!(user);
+        event["event"]["action"]["name"] = button["name"].clone();
+        let field = found(&sent.card, &|fields| fields["name"] == "arguments");
+        let given = field.first().map(|field| field["default_value"].clone());
+        event["event"]["action"]["form_value"] = match typed {
+            Typed::Nothing => json!({}),
+            Typed::AsGiven => json!({ "arguments": given? }),
+            Typed::Text(text) => json!({ "arguments": text }),
+        };
+        Some(made_of(event, Made::Authentic))
+    }
+
     fn person(&self) -> &'static str {
         "ou_demo_mira"
     }
@@ -240,6 +315,12 @@ fn threads() {
 }
 
 #[test]
+fn views() {
+    contract::check_views(&feishu());
+    contract::check_view_hostile(&feishu());
+}
+
+#[test]
 fn silence() {
     contract::check_silence(&feishu());
 }
@@ -261,5 +342,19 @@ proptest! {
         ),
     ) {
         contract::check_text(&feishu(), &pieces.concat());
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(12))]
+
+    #[test]
+    fn text_stays_text_where_it_is_shown_to_one_person(
+        pieces in proptest::collection::vec(
+            prop_oneof![proptest::sample::select(HOSTILE).prop_map(str::to_owned), any::<String>(), "[ -~]{0,400}"],
+            1..24,
+        ),
+    ) {
+        contract::check_view_text(&feishu(), &pieces.concat());
     }
 }

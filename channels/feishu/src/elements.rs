@@ -8,7 +8,12 @@ use gatepost_channel::{ButtonValue, Decision, Fate, OnceMore, Seen};
 use serde::Serialize;
 
 /// The most characters that the platform takes in a field.
-const LONGEST_REASON: u16 = 1_000;
+const LONGEST_FIELD: u16 = 1_000;
+
+/// The name of the field for changed arguments, as it comes back in `form_value`.
+pub(crate) const ARGUMENTS: &str = "arguments";
+/// The name of the field for a reason beside them.
+pub(crate) const REASON_TO_EDIT: &str = "reason_to_edit";
 
 /// The name of the field for the reason of this answer, as it comes back in `form_value`; unique in a card.
 pub(crate) const fn reason_of(decision: Decision) -> &'static str {
@@ -184,6 +189,8 @@ pub(crate) enum Element {
         required: bool,
         rows: u8,
         max_length: u16,
+        #[serde(skip_serializing_if = "Option::is_none")]
+        default_value: Option<String>,
         label: Text,
     },
 }
@@ -268,6 +275,9 @@ pub(crate) struct Pressed {
     /// That everything could be seen.
     #[serde(skip_serializing_if = "Option::is_none")]
     seen: Option<String>,
+    /// That the arguments are those of the form.
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    edited: bool,
 }
 
 impl Element {
@@ -356,14 +366,7 @@ impl Element {
 
     /// A form at the root: a field for the reason of `decision`, and the buttons that send it.
     pub(crate) fn form(decision: Decision, reason: String, required: bool, votes: Vec<Vote>) -> Self {
-        let mut elements = vec![Self::Input {
-            name: reason_of(decision),
-            input_type: "multiline_text",
-            required,
-            rows: 2,
-            max_length: LONGEST_REASON,
-            label: Text::plain(reason),
-        }];
+        let mut elements = vec![Self::reason(reason_of(decision), reason, required)];
         elements.extend(votes.into_iter().map(|vote| {
             let name = spelled(&vote);
             Self::voting(vote, name, Some("submit"))
@@ -374,6 +377,47 @@ impl Element {
                 Decision::Reject => "form_to_reject",
             },
             elements,
+        }
+    }
+
+    /// A form at the root: a field in which `text` stands to be changed, one for a reason where an approval needs one, and the button
+    /// that approves what stands in the field.
+    pub(crate) fn editor(label: String, text: String, reason: Option<String>, vote: Vote) -> Self {
+        let mut elements = vec![Self::Input {
+            name: ARGUMENTS,
+            input_type: "multiline_text",
+            required: true,
+            rows: 8,
+            max_length: LONGEST_FIELD,
+            default_value: Some(text),
+            label: Text::plain(label),
+        }];
+        elements.extend(reason.map(|reason| Self::reason(REASON_TO_EDIT, reason, true)));
+        let name = format!("{EDIT}_{}", reference(&vote));
+        let mut button = Self::voting(vote, name, Some("submit"));
+        if let Self::Button { behaviors, .. } = &mut button {
+            for behavior in behaviors {
+                if let Behavior::Callback { value } = behavior {
+                    value.edited = true;
+                }
+            }
+        }
+        elements.push(button);
+        Self::Form {
+            name: "form_to_edit",
+            elements,
+        }
+    }
+
+    fn reason(name: &'static str, label: String, required: bool) -> Self {
+        Self::Input {
+            name,
+            input_type: "multiline_text",
+            required,
+            rows: 2,
+            max_length: LONGEST_FIELD,
+            default_value: None,
+            label: Text::plain(label),
         }
     }
 
@@ -397,6 +441,7 @@ impl Element {
                     b: vote.button.to_string(),
                     grant: vote.grant,
                     seen: vote.seen.map(|seen| seen.to_string()),
+                    edited: false,
                 },
             }],
         }
@@ -459,11 +504,15 @@ impl Element {
 /// What a press says, as the name of a button: `reject_g1_<32 hex digits>_<revision>`, then `s1_<32 hex digits>` if everything could
 /// be seen, then the scope if there is one.
 fn spelled(vote: &Vote) -> String {
-    let mut name = format!(
-        "{}_{}",
-        vote.decision.as_str(),
-        vote.button.to_string().replace('.', "_")
-    );
+    format!("{}_{}", vote.decision.as_str(), reference(vote))
+}
+
+/// The name of the button that approves changed arguments begins so, in the place of the decision.
+const EDIT: &str = "edit";
+
+/// What such a name says behind the decision.
+fn reference(vote: &Vote) -> String {
+    let mut name = vote.button.to_string().replace('.', "_");
     if let Some(seen) = vote.seen {
         name.push('_');
         name.push_str(&seen.to_string().replace('.', "_"));
@@ -479,6 +528,8 @@ fn spelled(vote: &Vote) -> String {
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) struct Named<'a> {
     pub(crate) decision: Decision,
+    /// That the arguments are those of the form.
+    pub(crate) edited: bool,
     pub(crate) button: ButtonValue,
     pub(crate) seen: Option<Seen>,
     pub(crate) scope: Option<&'a str>,
@@ -487,9 +538,10 @@ pub(crate) struct Named<'a> {
 /// Reads the name of a button of a form back.
 pub(crate) fn unspelled(name: &str) -> Option<Named<'_>> {
     let mut parts = name.splitn(5, '_');
-    let decision = match parts.next()? {
-        "approve" => Decision::Approve,
-        "reject" => Decision::Reject,
+    let (decision, edited) = match parts.next()? {
+        "approve" => (Decision::Approve, false),
+        EDIT => (Decision::Approve, true),
+        "reject" => (Decision::Reject, false),
         _ => return None,
     };
     let (kind, token, revision) = (parts.next()?, parts.next()?, parts.next()?);
@@ -506,6 +558,7 @@ pub(crate) fn unspelled(name: &str) -> Option<Named<'_>> {
     }
     Some(Named {
         decision,
+        edited,
         button,
         seen,
         scope,

@@ -81,6 +81,7 @@ impl Intake for Desk {
                 tone: ReplyTone::Success,
                 text: Inert::new(&format!("counted {}", click.get().replay_key)),
                 refused: false,
+                field: gatepost_channel::Field::Answer,
                 card: None,
             },
             stored: true,
@@ -94,6 +95,7 @@ impl Intake for Desk {
                 tone: ReplyTone::Info,
                 text: Inert::new("opens"),
                 refused: false,
+                field: gatepost_channel::Field::Answer,
                 card: None,
             },
             stored: true,
@@ -105,6 +107,7 @@ impl Intake for Desk {
         Answer {
             reply: Reply {
                 refused: false,
+                field: gatepost_channel::Field::Answer,
                 tone: ReplyTone::Info,
                 text: Inert::new("a secret answer"),
                 card: None,

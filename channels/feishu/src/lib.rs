@@ -7,7 +7,7 @@
 //! 3. `card` and `elements`: the neutral card in card JSON 2.0, within the platform's budgets, without any element that reads markup.
 //! 4. `verify`, `crypto`, `document`, `legacy`: how the bytes of a callback become an authentic document, or a refusal.
 //! 5. `callback` and `message`: what an authentic document says, and the answer to a click; `whisper`: answers to one person.
-//! 6. `post`, `page`, `check` and `directory`: the calls that are made; [`client`] and `token`: how; `error`: what the platform's codes mean.
+//! 6. `post`, `page` (with `edit`, the field for changed arguments), `check` and `directory`: the calls that are made; [`client`] and `token`: how; `error`: what the platform's codes mean.
 //! 7. [`connection`] and `frame`: the long connection, the same clicks without a public address.
 //!
 //! This crate knows neither store nor gate nor web server. The facts are those of the platform's documentation (sending and
@@ -25,6 +25,7 @@ mod check;
 mod crypto;
 mod directory;
 mod document;
+mod edit;
 mod elements;
 mod error;
 mod exam;

@@ -6,9 +6,10 @@
 
 use gatepost_channel::{Actions, Failure, FullView, MessageRef, PostKey, Posted};
 
-use crate::card::{Shown, TOOL, buttons, facts, own, template, weigh};
+use crate::card::{BUDGET, MOST_ELEMENTS, Shown, TOOL, buttons, facts, own, template, weigh, weight};
 use crate::client::FeishuApp;
 use crate::config::is_id;
+use crate::edit;
 use crate::elements::{CardJson, Element, Template};
 use crate::error::CallError;
 use crate::post::{Receiver, create, not_posted, replace, uuid};
@@ -54,12 +55,25 @@ fn one(view: &FullView, number: usize, of: usize, part: &str) -> CardJson {
     CardJson::new(Template::Grey, title, own(&card.preview), elements)
 }
 
+/// The message with the answers. Where the field for changed arguments would make it too heavy, it says where else they can be changed.
 fn last(view: &FullView) -> CardJson {
+    let whole = answers(view, edit::lay_out(view));
+    if weight(&whole) <= BUDGET && whole.count() <= MOST_ELEMENTS {
+        return whole;
+    }
+    let elsewhere = view.edit.as_ref().filter(|_| view.seen.is_some());
+    answers(view, elsewhere.map(edit::elsewhere))
+}
+
+fn answers(view: &FullView, edit: Option<Element>) -> CardJson {
     let card = &view.card;
     let mut elements = vec![Element::heading(card.tool.one_line().as_str().to_owned())];
     elements.extend(facts(card));
     match (&card.actions, view.seen) {
-        (Actions::Decide { .. }, Some(seen)) => elements.extend(buttons(card, true, Shown::Alone(seen))),
+        (Actions::Decide { .. }, Some(seen)) => {
+            elements.extend(buttons(card, true, Shown::Alone(seen)));
+            elements.extend(edit);
+        }
         (Actions::Decide { .. }, None) => {
             elements.push(Element::warning(own(&card.words.approve_in_full_view)));
         }

@@ -24,6 +24,7 @@ fn view(tone: Tone, arguments: &str) -> FullView {
             message: "om_demo_0001".into(),
         },
         seen: Some(SEEN),
+        edit: None,
         words: DialogWords {
             close: "Close".into(),
             send: "Send".into(),
@@ -76,7 +77,7 @@ fn sends(card: &Value) -> Vec<Value> {
 }
 
 /// The text in the grey boxes.
-fn boxed(card: &Value) -> String {
+pub(crate) fn boxed(card: &Value) -> String {
     let mut texts = Vec::new();
     walk(card, &mut |map| {
         if map.get("background_style").is_some_and(|style| style == "grey") {

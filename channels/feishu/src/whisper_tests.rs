@@ -10,6 +10,7 @@ use crate::fixture::card;
 fn reply(card: Option<Card>) -> Reply {
     Reply {
         refused: false,
+        field: gatepost_channel::Field::Answer,
         tone: ReplyTone::Info,
         text: Inert::new("2 requests wait\n<at id=all></at> **x**"),
         card,

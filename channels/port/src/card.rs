@@ -157,6 +157,8 @@ pub struct Asks {
     pub once_more: Option<OnceMore>,
     /// Ways to approve that let later calls run too. Each is sent back in [`Click::grant`](crate::Click::grant).
     pub grants: Vec<GrantOffer>,
+    /// The arguments may be changed by whoever approves, where everything is shown to them alone ([`EditForm`](crate::EditForm)).
+    pub edits: bool,
 }
 
 impl Asks {

@@ -91,6 +91,18 @@ pub enum ReplyTone {
     Error,
 }
 
+/// What of an answer a reply is about.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash, Default)]
+pub enum Field {
+    /// The answer itself.
+    #[default]
+    Answer,
+    /// The reason given with it.
+    Reason,
+    /// The arguments as they were changed.
+    Arguments,
+}
+
 /// What the clicker is told.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Reply {
@@ -100,6 +112,8 @@ pub struct Reply {
     pub text: Inert,
     /// Whether the answer changed nothing. Where a dialogue was sent, it then stays open and says so.
     pub refused: bool,
+    /// What of an answer it is about, for dialogues that say it at the field.
+    pub field: Field,
     /// The card as the request stands now, where the platform takes it with the answer.
     pub card: Option<Card>,
 }

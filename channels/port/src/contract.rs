@@ -7,7 +7,8 @@
 use std::time::Duration;
 
 use crate::{
-    Card, CardForm, Channel, Decision, Failure, Health, MessageRef, Note, Posted, RawRequest, UtcMillis,
+    Card, CardForm, Channel, Decision, Dialog, DialogRef, Failure, FullView, Health, MessageRef, Note,
+    Posted, RawRequest, UtcMillis, Wants,
 };
 
 mod call;
@@ -15,13 +16,16 @@ mod callback;
 mod card;
 mod command;
 mod log;
+mod opening;
 mod thread;
+mod view;
 
 pub use call::{check_channel, check_fallback, check_outcomes, check_silence};
 pub use callback::{check_answers, check_clicks, check_refusals};
 pub use card::{check_cards, check_sets, check_text};
 pub use command::check_commands;
 pub use thread::check_threads;
+pub use view::{check_view_hostile, check_view_text, check_views};
 
 /// One answer of the fake platform to the next call of the adapter.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -34,10 +38,13 @@ pub enum Next {
     ServerError,
     /// The content of the card is refused.
     ContentRefused,
-    /// To a post: the group is not there, or the bot is not in it. To an edit: the message is not there.
+    /// To a post: the group is not there, or the bot is not in it. To an edit: the message is not there. To what opens something: the
+    /// leave to do so is over. To a page: the person cannot be written to.
     NotThere,
     /// The request is read, and the connection closed without an answer.
     HangUp,
+    /// A yes with nothing in it.
+    Nothing,
 }
 
 /// What [`Next::RateLimited`] asks for.
@@ -89,6 +96,17 @@ pub enum Made {
     OtherApp,
 }
 
+/// What somebody types into the field of an [`EditForm`](crate::EditForm).
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Typed<'a> {
+    /// They answer without touching it, or there is none.
+    Nothing,
+    /// They send it as it was given, by a button of its own where there is one.
+    AsGiven,
+    /// This, in place of what stands there.
+    Text(&'a str),
+}
+
 /// A request that the adapter made to post or edit, as the fake saw it.
 #[derive(Debug, Clone)]
 pub struct Sent {
@@ -130,6 +148,48 @@ pub trait Platform {
         let why = "no threads".to_owned();
         (Posted::Unknown { why }, Vec::new())
     }
+    /// The request of a press on a button that opens something, where the platform has such buttons for this.
+    fn asks(&self, _press: &Press, _wants: Wants, _made: Made) -> Option<RawRequest> {
+        None
+    }
+    /// Opens a dialogue while the fake answers so; only asked of a channel with dialogues.
+    fn open(&self, _script: &[Next], _dialog: &Dialog) -> (Result<DialogRef, Failure>, Vec<Sent>) {
+        (Err(absent("no dialogues")), Vec::new())
+    }
+    /// Replaces what one shows, the same way. [`Next::NotThere`]: it was closed.
+    fn change(&self, _script: &[Next], _dialog: &Dialog) -> (Result<(), Failure>, Vec<Sent>) {
+        (Err(absent("no dialogues")), Vec::new())
+    }
+    /// Sends the page with this number to [`Platform::person`]; only asked of a channel with pages.
+    fn page(&self, _script: &[Next], _view: &FullView, _number: u32) -> (Posted, Vec<Sent>) {
+        (Posted::NotSent(absent("no pages")), Vec::new())
+    }
+    /// Replaces the last page, the same way.
+    fn edit_page(&self, _script: &[Next], _view: &FullView) -> (Result<(), Failure>, Vec<Sent>) {
+        (Err(absent("no pages")), Vec::new())
+    }
+    /// Panics unless a dialogue or page holds only elements that the adapter lays out, none of which reads markup, within the
+    /// platform's limits as they are measured on what was sent.
+    fn assert_view(&self, _sent: &Sent) {}
+    /// The arguments as a dialogue or page shows them, put together; nothing of a page that holds none.
+    fn literally(&self, _sent: &Sent) -> String {
+        String::new()
+    }
+    /// The request of this person's answer in a dialogue or on a page, as the platform makes it of what stands there. Nothing where
+    /// nothing can be answered so.
+    fn answer(
+        &self,
+        _sent: &Sent,
+        _decision: Decision,
+        _typed: Typed<'_>,
+        _user: &str,
+    ) -> Option<RawRequest> {
+        None
+    }
     /// Panics unless the note holds mentions, literal text and nothing else, within the platform's limits.
     fn assert_note(&self, _sent: &Sent) {}
+}
+
+fn absent(why: &str) -> Failure {
+    Failure::Setup { why: why.to_owned() }
 }

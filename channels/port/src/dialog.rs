@@ -76,8 +76,26 @@ pub struct FullView {
     pub at: MessageRef,
     /// Travels with an answer: that this person could see everything. Without it nothing can be answered here.
     pub seen: Option<Seen>,
+    /// The arguments to be changed by whoever approves, where that is offered.
+    pub edit: Option<EditForm>,
     /// Words for the layout.
     pub words: DialogWords,
+}
+
+/// The arguments in a field, for one person to change before they approve. What stands in it when an approval is sent comes back in
+/// [`Click::edited`](crate::Click::edited), changed or not; the core judges it.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct EditForm {
+    /// JSON over several lines, whole or not at all: with what stands in the place of hidden values, and with whatever would not be
+    /// seen as it is written as an escape. An adapter may write more characters as escapes of JSON, where its platform would change
+    /// them on the way.
+    pub text: String,
+    /// Label of the field; own words.
+    pub label: String,
+    /// Label of approving what stands in the field, where that is a button of its own.
+    pub approve: String,
+    /// Where else the arguments can be changed: shown when they do not fit into a field.
+    pub elsewhere: String,
 }
 
 /// Our own words around a dialogue, in the channel's language.

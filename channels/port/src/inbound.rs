@@ -54,6 +54,8 @@ pub struct Click {
     pub reason: Option<String>,
     /// Approve for later calls too: the [`scope`](crate::GrantOffer::scope) of the offer that was chosen.
     pub grant: Option<String>,
+    /// What stood in the field of an [`EditForm`](crate::EditForm), as it came; nothing where there was no such field.
+    pub edited: Option<String>,
     /// From where it was answered.
     pub vantage: Vantage,
     /// The platform's leave to open something for this person, should the answer lack words.

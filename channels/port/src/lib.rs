@@ -45,12 +45,12 @@ pub use body::{Body, Content, Fate, Line, Part, Row};
 pub use button::{ButtonToken, ButtonValue, Seen, SetCode};
 pub use card::{Actions, All, Asks, Card, CardSet, Fact, GrantOffer, OnceMore, Risk, Tone, Words};
 pub use channel::{
-    AppKey, CardForm, Channel, Health, MessageRef, Pace, PostKey, Posted, PrivateNotice, Reply, ReplyTone,
-    Webhook,
+    AppKey, CardForm, Channel, Field, Health, MessageRef, Pace, PostKey, Posted, PrivateNotice, Reply,
+    ReplyTone, Webhook,
 };
 pub use command::{Answered, Command, Listener, Place, Whisper};
 pub use connection::{Answer, Connection, ConnectionState, ConnectionStatus, Intake, Means, Stop};
-pub use dialog::{Dialog, DialogRef, DialogWords, Dialogs, FullView, Link, Pages, ReasonForm, Say};
+pub use dialog::{Dialog, DialogRef, DialogWords, Dialogs, EditForm, FullView, Link, Pages, ReasonForm, Say};
 pub use directory::{Bar, Directory, Group, Profile, Unfound};
 pub use exam::{Finding, FindingState, Needs};
 pub use failure::Failure;

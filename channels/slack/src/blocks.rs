@@ -15,8 +15,10 @@ pub(crate) const ELEMENT_TEXT: usize = 3_000;
 pub(crate) const FIELDS: usize = 10;
 /// Heading, text and both labels of the question before a press, in units.
 pub(crate) const QUESTION: [usize; 4] = [100, 300, 30, 30];
-/// The most characters that a field takes here; Slack takes 3,000.
+/// The most characters that a field takes for a reason; Slack takes [`FIELD_TEXT`].
 const LONGEST_REASON: u16 = 1_000;
+/// The most units that Slack takes in a field.
+pub(crate) const FIELD_TEXT: usize = 3_000;
 /// The address behind a button, in characters.
 const BUTTON_URL: usize = 3_000;
 
@@ -166,6 +168,9 @@ pub(crate) enum Field {
         multiline: bool,
         /// In characters.
         max_length: u16,
+        /// What stands in it at first.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        initial_value: Option<String>,
     },
     /// One of several; none at first.
     RadioButtons {
@@ -335,8 +340,25 @@ impl Block {
                 action_id: REASON,
                 multiline: true,
                 max_length: LONGEST_REASON,
+                initial_value: None,
             },
             optional,
+        }
+    }
+
+    /// A field in which `text` stands to be changed; it costs at most [`FIELD_TEXT`]. Whoever answers otherwise need not fill it in.
+    /// Block and field have one name.
+    pub(crate) fn editor(name: &'static str, label: &str, budget: usize, text: String) -> Self {
+        Self::Input {
+            block_id: name.to_owned(),
+            label: PlainText::new(label, budget),
+            element: Field::PlainTextInput {
+                action_id: name,
+                multiline: true,
+                max_length: 3_000,
+                initial_value: Some(text),
+            },
+            optional: true,
         }
     }
 

@@ -4,14 +4,15 @@
 //! something: one payload, one person, one message, ids that are plain words.
 
 use gatepost_channel::{
-    Answered, Ask, Click, Decision, HttpAnswer, Inbound, Opener, PlatformUser, RawRequest, Refusal, Reply,
-    Vantage, Wants,
+    Answered, Ask, Click, Decision, Field, HttpAnswer, Inbound, Opener, PlatformUser, RawRequest, Refusal,
+    Reply, Vantage, Wants,
 };
 use serde_json::{Value, json};
 use sha2::{Digest, Sha256};
 
 use crate::card::{APPROVE_FOR, REJECT_WITH_REASON, SHOW_EVERYTHING};
 use crate::command;
+use crate::edit;
 use crate::modal::{self, ANSWER, WHY};
 use crate::set::{APPROVE_ALL, REJECT_ALL};
 use crate::submission;
@@ -218,6 +219,7 @@ fn read_press(payload: &Value, app: &AppId) -> Result<Inbound, Refusal> {
             // Words are typed into a modal that the press opens, never on the card.
             reason: None,
             grant,
+            edited: None,
             vantage: Vantage::Card,
             opener,
             replay_key,
@@ -240,7 +242,11 @@ pub(crate) fn stays_open(vantage: Vantage, reply: &Reply) -> Option<Value> {
     let Vantage::Alone { seen } = vantage else {
         return None;
     };
-    let field = if seen.is_some() { ANSWER } else { WHY };
+    let field = match (seen, reply.field) {
+        (None, _) | (Some(_), Field::Reason) => WHY,
+        (Some(_), Field::Answer) => ANSWER,
+        (Some(_), Field::Arguments) => edit::ARGUMENTS,
+    };
     reply
         .refused
         .then(|| json!({ "response_action": "errors", "errors": { field: modal::words(&reply.text) } }))

@@ -144,6 +144,7 @@ fn any_asks() -> impl Strategy<Value = Asks> {
             reason_to_approve,
             reason_to_reject,
             once_more: once_more.then(|| question(&own)),
+            edits: reason_to_approve,
             grants: scopes
                 .into_iter()
                 .map(|scope| GrantOffer {
@@ -184,6 +185,7 @@ fn offers() -> Vec<GrantOffer> {
 #[test]
 fn what_an_answer_needs_is_laid_out() {
     let message = card::full(&asking(Asks {
+        edits: false,
         reason_to_approve: false,
         reason_to_reject: true,
         once_more: Some(question("")),

@@ -186,6 +186,7 @@ fn words_are_trimmed_unescaped_and_capped() {
 fn reply(card: Option<gatepost_channel::Card>) -> Reply {
     Reply {
         refused: false,
+        field: gatepost_channel::Field::Answer,
         tone: ReplyTone::Info,
         text: Inert::new("<!channel> *two*\nlines :tada:"),
         card,

@@ -1,8 +1,9 @@
 //! The contract of the port (`docs/CHANNEL-CONTRACT.md`) on the scripted Web API.
 
-use gatepost_channel::contract::{self, HOSTILE, Made, Next, Platform, Press, Sent, WAIT};
+use gatepost_channel::contract::{self, HOSTILE, Made, Next, Platform, Press, Sent, Typed, WAIT};
 use gatepost_channel::{
-    Card, CardForm, Channel, Decision, Failure, Health, MessageRef, Note, Posted, RawRequest, UtcMillis,
+    Card, CardForm, Channel, Decision, Dialog, DialogRef, Failure, Health, MessageRef, Note, Opener, Posted,
+    RawRequest, UtcMillis, Wants,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -12,6 +13,7 @@ use crate::SlackChannel;
 use crate::card_tests::assert_fits;
 use crate::fake_api::{Scripted, at, key, posted, refuses, says, with_api};
 use crate::fixture::{self, NOW, SECRET, interaction, signed_at};
+use crate::modal_tests;
 
 struct Slack(SlackChannel);
 
@@ -37,6 +39,7 @@ fn scripted(next: Next, gone: &str) -> Scripted {
             json!({ "ok": false, "error": "invalid_blocks", "errors": ["canary"] }),
         ),
         Next::NotThere => refuses(gone),
+        Next::Nothing => says(200, json!({ "ok": true })),
         Next::HangUp => panic!("not an answer"),
     }
 }
@@ -64,6 +67,60 @@ fn play<T>(script: &[Next], gone: &str, act: impl AsyncFnOnce(SlackChannel) -> T
         };
         (out, seen.into_iter().map(|call| sent(call.body)).collect())
     })
+}
+
+/// The same, where what is done has a view.
+fn play_view<T>(script: &[Next], act: impl AsyncFnOnce(SlackChannel) -> T, gone: &str) -> (T, Vec<Sent>) {
+    if script == [Next::Done] {
+        let opened = says(200, json!({ "ok": true, "view": { "id": "V0DEMO0001" } }));
+        return block_on(async {
+            let (out, seen) = with_api(vec![opened], act).await;
+            let sent = seen.into_iter().map(|call| Sent {
+                bytes: call.body.to_string().len(),
+                card: call.body,
+            });
+            (out, sent.collect())
+        });
+    }
+    play(script, gone, act)
+}
+
+/// What Slack makes of the text of a field on its way to a person and back.
+fn as_slack_gives_it(text: &str) -> String {
+    let read = text
+        .replace("&lt;", "<")
+        .replace("&gt;", ">")
+        .replace("&amp;", "&");
+    read.replace('🚀', ":rocket:").replace('✅', ":white_check_mark:")
+}
+
+/// The values of a modal's fields once somebody filled it in; nothing where it cannot be filled in so.
+fn filled_in(view: &Value, decision: Decision, typed: Typed<'_>) -> Option<Value> {
+    let mut values = json!({});
+    let inputs = view["blocks"].as_array()?.iter();
+    for block in inputs.filter(|block| block["type"] == "input") {
+        let element = &block["element"];
+        let (id, action) = (block["block_id"].as_str()?, element["action_id"].as_str()?);
+        values[id][action] = match (element["type"].as_str()?, id) {
+            ("radio_buttons", _) => {
+                let options = element["options"].as_array()?;
+                let chosen = options
+                    .iter()
+                    .find(|option| option["value"] == decision.as_str())?;
+                json!({ "type": "radio_buttons", "selected_option": chosen })
+            }
+            (kind, "args") => {
+                let given = as_slack_gives_it(element["initial_value"].as_str()?);
+                let typed = match typed {
+                    Typed::Nothing | Typed::AsGiven => given.as_str(),
+                    Typed::Text(typed) => typed,
+                };
+                json!({ "type": kind, "value": Some(typed).filter(|typed| !typed.is_empty()) })
+            }
+            (kind, _) => json!({ "type": kind, "value": "because" }),
+        };
+    }
+    (typed == Typed::Nothing || values.get("args").is_some()).then_some(values)
 }
 
 impl Platform for Slack {
@@ -169,6 +226,72 @@ impl Platform for Slack {
         elements.filter_map(decides).collect()
     }
 
+    fn asks(&self, press: &Press, wants: Wants, made: Made) -> Option<RawRequest> {
+        let mut payload = fixture::press();
+        payload["user"]["id"] = json!(press.user);
+        payload["container"] =
+            json!({ "type": "message", "message_ts": press.at.message, "channel_id": press.at.chat });
+        payload["trigger_id"] = json!("7.8.leave");
+        payload["actions"][0]["value"] = json!(press.value);
+        payload["actions"][0]["action_id"] = match wants {
+            Wants::Everything => json!("show_everything"),
+            Wants::Reason(Decision::Reject) => json!("reject_with_reason"),
+            Wants::Reason(Decision::Approve) => return None,
+        };
+        let mut request = interaction(&payload);
+        match made {
+            Made::OtherSecret => {
+                let form = "application/x-www-form-urlencoded";
+                request = fixture::signed("another secret", form, &request.body);
+            }
+            Made::Unsigned => request.headers.truncate(1),
+            Made::Authentic | Made::At(_) | Made::OtherApp => {}
+        }
+        Some(request)
+    }
+
+    fn open(&self, script: &[Next], dialog: &Dialog) -> (Result<DialogRef, Failure>, Vec<Sent>) {
+        let act = async |channel: SlackChannel| {
+            let dialogs = channel.dialogs().expect("Slack has modals");
+            dialogs.open(&Opener::new("7.8.leave"), dialog).await
+        };
+        play_view(script, act, "expired_trigger_id")
+    }
+
+    fn change(&self, script: &[Next], dialog: &Dialog) -> (Result<(), Failure>, Vec<Sent>) {
+        let act = async |channel: SlackChannel| {
+            let dialogs = channel.dialogs().expect("Slack has modals");
+            dialogs.change(&DialogRef("V0DEMO0001".to_owned()), dialog).await
+        };
+        play_view(script, act, "not_found")
+    }
+
+    fn assert_view(&self, sent: &Sent) {
+        modal_tests::assert_fits(&sent.card["view"]);
+        assert!(sent.bytes <= 250_000, "{}", sent.bytes);
+    }
+
+    fn literally(&self, sent: &Sent) -> String {
+        modal_tests::literally(&sent.card["view"])
+    }
+
+    fn answer(&self, sent: &Sent, decision: Decision, typed: Typed<'_>, user: &str) -> Option<RawRequest> {
+        let mut view = sent.card["view"].clone();
+        if view["submit"].is_null() {
+            return None;
+        }
+        view["id"] = json!("V0DEMO0001");
+        view["state"] = json!({ "values": filled_in(&view, decision, typed)? });
+        Some(interaction(&json!({
+            "type": "view_submission",
+            "team": { "id": "T0DEMO0001" },
+            "user": { "id": user, "team_id": "T0DEMO0001" },
+            "api_app_id": "A0DEMO0001",
+            "trigger_id": "9.9.next",
+            "view": view,
+        })))
+    }
+
     fn person(&self) -> &'static str {
         "U024BE7LH"
     }
@@ -255,6 +378,12 @@ fn threads() {
 }
 
 #[test]
+fn views() {
+    contract::check_views(&slack());
+    contract::check_view_hostile(&slack());
+}
+
+#[test]
 fn silence() {
     contract::check_silence(&slack());
 }
@@ -276,5 +405,19 @@ proptest! {
         ),
     ) {
         contract::check_text(&slack(), &pieces.concat());
+    }
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig::with_cases(12))]
+
+    #[test]
+    fn text_stays_text_where_it_is_shown_to_one_person(
+        pieces in proptest::collection::vec(
+            prop_oneof![proptest::sample::select(HOSTILE).prop_map(str::to_owned), any::<String>(), "[ -~]{0,400}"],
+            1..24,
+        ),
+    ) {
+        contract::check_view_text(&slack(), &pieces.concat());
     }
 }

@@ -6,7 +6,8 @@
 //! 2. [`channel`]: the app with its token and secrets, and the channels that share it.
 //! 3. `blocks`, `card`: the parts of Block Kit that are used, and the layout of a card within Slack's limits.
 //! 4. `client`, `error`, `wait`: one call to the Web API, and what its failure means.
-//! 5. `post`, `notice`, `dialog`, `check`, `exam`, `directory`: what is done with such calls; `modal` lays out what `dialog` opens.
+//! 5. `post`, `notice`, `dialog`, `check`, `exam`, `directory`: what is done with such calls; `modal` lays out what
+//!    `dialog` opens, `edit` the field for changed arguments in it.
 //! 6. `verify`, `callback`, `submission`, `command`: from raw bytes to a click or a slash command, and the answer to the latter.
 //! 7. [`connection`]: Socket Mode, the same clicks without a public address.
 //!
@@ -25,6 +26,7 @@ pub mod config;
 pub mod connection;
 mod dialog;
 mod directory;
+mod edit;
 mod error;
 mod exam;
 mod modal;

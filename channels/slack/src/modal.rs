@@ -2,7 +2,7 @@
 //! below it. Talks to nobody.
 //!
 //! What has to come back with an answer travels in `private_metadata`, which Slack keeps: whoever fills the modal in cannot change
-//! it. The fields stand in [`fields`], in order; a further one of an answer is added there and read in `submission`.
+//! it. The fields stand in [`fields`], in order, and are read in `submission`.
 
 use gatepost_channel::{
     Actions, ButtonValue, Card, Decision, Dialog, FullView, Inert, Link, MessageRef, ReasonForm, Say, Seen,
@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::blocks::{BUTTON_TEXT, Block, Button, Choice, ELEMENT_TEXT, PlainText, cost};
 use crate::card::{self, APPROVE_FOR, MOST_GRANTS, OPEN_CONSOLE};
+use crate::edit;
 
 /// Names our modals among those that Slack sends back.
 pub(crate) const CALLBACK: &str = "gatepost_answer";
@@ -31,8 +32,8 @@ const SMALL: usize = 100;
 const CHOICE: usize = 75;
 /// What a modal may weigh, in bytes of JSON in pure ASCII; Slack takes 250 kB.
 const BUDGET: usize = 240_000;
-/// Slack takes a hundred blocks; a view has at most sixteen beside the pieces of its arguments.
-const MOST_PIECES: usize = 84;
+/// Slack takes a hundred blocks; a view has at most seventeen beside the pieces of its arguments.
+const MOST_PIECES: usize = 83;
 
 /// A modal, ready to be sent.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize)]
@@ -194,7 +195,7 @@ fn everything(view: &FullView) -> Modal {
     }
 }
 
-/// The fields of an answer, in order: which answer, and why. Nothing is chosen beforehand.
+/// The fields of an answer, in order: the arguments where they may be changed, which answer, and why. Nothing is chosen beforehand.
 fn fields(view: &FullView) -> Vec<Block> {
     let card = &view.card;
     let Actions::Decide { asks, .. } = &card.actions else {
@@ -211,6 +212,7 @@ fn fields(view: &FullView) -> Vec<Block> {
         // A choice and a press on "send" are two acts already; what is asked is said before them.
         fields.push(Block::line(&asked.text, SAY));
     }
+    fields.extend(edit::lay_out(view));
     fields.push(Block::choice(ANSWER, &view.words.answer, choices));
     // Required only if every answer needs it: Slack would not send an answer that needs none.
     fields.push(why(card, !(asks.reason_to_approve && asks.reason_to_reject)));

@@ -1,8 +1,8 @@
 //! Modals: how they look, that they fit, that nothing is left out of them, and that nothing untrusted takes effect in them.
 
 use gatepost_channel::{
-    Actions, Asks, Card, Decision, Dialog, DialogWords, FullView, GrantOffer, Inert, Link, MessageRef,
-    OnceMore, ReasonForm, Say, Seen, Tone,
+    Actions, Asks, Card, Decision, Dialog, DialogWords, EditForm, FullView, GrantOffer, Inert, Link,
+    MessageRef, OnceMore, ReasonForm, Say, Seen, Tone,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -33,6 +33,7 @@ pub(crate) fn view(card: Card, arguments: &str) -> FullView {
         arguments: Inert::new(arguments),
         at: at(),
         seen: Some(Seen::new([0x5e; 16])),
+        edit: None,
         words: words(),
     }
 }
@@ -45,6 +46,15 @@ pub(crate) fn form(card: Card, decision: Decision, grant: Option<&str>, required
         grant: grant.map(str::to_owned),
         required,
         words: words(),
+    }
+}
+
+fn edit(text: &str) -> EditForm {
+    EditForm {
+        text: text.to_owned(),
+        label: "Arguments (JSON)".into(),
+        approve: "Approve with these arguments".into(),
+        elsewhere: "They can be changed in the console.".into(),
     }
 }
 
@@ -82,6 +92,7 @@ fn demanding() -> Actions {
                 scope: "1h".into(),
                 label: "Approve calls like this for 1h".into(),
             }],
+            edits: false,
         },
     }
 }
@@ -95,7 +106,7 @@ fn everything(view: FullView) -> Value {
 }
 
 /// All literal text of the modal, put together.
-fn literally(modal: &Value) -> String {
+pub(crate) fn literally(modal: &Value) -> String {
     let blocks = modal["blocks"].as_array().unwrap();
     let literal = blocks.iter().filter(|block| block["type"] == "rich_text");
     literal
@@ -105,7 +116,7 @@ fn literally(modal: &Value) -> String {
 }
 
 /// Slack's own limits, and no element that reads markup.
-fn assert_fits(modal: &Value) {
+pub(crate) fn assert_fits(modal: &Value) {
     assert_eq!(modal["type"], "modal");
     assert!(modal.to_string().len() <= 250_000);
     for label in ["title", "submit", "close"] {
@@ -142,6 +153,8 @@ fn assert_fits(modal: &Value) {
             .contains(&kind.as_str().unwrap()),
             "{kind}"
         ),
+        ("initial_value", text) => assert!(cost(text.as_str().unwrap()) <= 3_000),
+        ("max_length", most) => assert!((1..=3_000).contains(&most.as_u64().unwrap())),
         ("emoji", emoji) => assert_eq!(emoji, &Value::Bool(false)),
         ("options", options) => {
             assert!((1..=10).contains(&options.as_array().unwrap().len()));
@@ -214,6 +227,20 @@ fn every_modal_has_its_look() {
         (
             "everything_demanding",
             Dialog::Everything(Box::new(view(open(demanding()), "amount: 50000"))),
+        ),
+        (
+            "everything_edit",
+            Dialog::Everything(Box::new(FullView {
+                edit: Some(edit("{\n  \"payee\": \"R&amp;D 🚀 <!channel>\"\n}")),
+                ..view(open(open_actions(None)), "payee: R&amp;D 🚀 <!channel>")
+            })),
+        ),
+        (
+            "everything_edit_too_long",
+            Dialog::Everything(Box::new(FullView {
+                edit: Some(edit(&"1,\n".repeat(1_001))),
+                ..view(open(open_actions(None)), "as long as you like")
+            })),
         ),
         (
             "everything_settled",
@@ -338,13 +365,15 @@ proptest! {
         shown.facts.iter_mut().for_each(|shown| shown.value = Inert::new(&fact));
         shown.title.clone_from(&own);
         shown.words.reason.clone_from(&own);
-        let view = view(shown.clone(), &arguments);
+        let mut view = view(shown.clone(), &arguments);
+        view.edit = Some(edit(&Value::from(tool.as_str()).to_string()));
         if modal::holds(&view) {
             let modal = everything(view.clone());
             assert_fits(&modal);
             prop_assert_eq!(literally(&modal), if view.arguments.as_str().is_empty() { "" } else { view.arguments.as_str() });
             let inputs = modal["blocks"].as_array().unwrap().iter().filter(|block| block["type"] == "input").count();
-            prop_assert_eq!(inputs, 2, "our two fields and none of theirs");
+            let fits = modal["blocks"].as_array().unwrap().iter().any(|block| block["block_id"] == "args");
+            prop_assert_eq!(inputs, 2 + usize::from(fits), "our fields and none of theirs");
         }
         assert_fits(&laid_out(&Dialog::Reason(Box::new(form(shown, Decision::Reject, None, true)))));
         assert_fits(&laid_out(&Dialog::Tell(say(&arguments, Some(&own)))));

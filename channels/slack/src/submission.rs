@@ -7,6 +7,7 @@ use sha2::{Digest as _, Sha256};
 
 use crate::blocks::REASON;
 use crate::callback::{AppId, answer_of, first, id, ignored, typed};
+use crate::edit::ARGUMENTS;
 use crate::modal::{ANSWER, Baggage, CALLBACK, WHY};
 
 /// Longest `private_metadata`, in bytes; Slack keeps 3,000 characters.
@@ -48,6 +49,7 @@ pub(crate) fn read(payload: &Value, app: &AppId) -> Result<Inbound, Refusal> {
         button: baggage.button.parse().ok(),
         reason: typed(view.pointer(&format!("/state/values/{WHY}/{REASON}/value"))),
         grant,
+        edited: edited(view),
         vantage: Vantage::Alone {
             seen: baggage.seen.as_deref().and_then(|seen| seen.parse().ok()),
         },
@@ -56,6 +58,14 @@ pub(crate) fn read(payload: &Value, app: &AppId) -> Result<Inbound, Refusal> {
         chat: baggage.chat,
         message: baggage.message,
     }))
+}
+
+/// What stands in the field for changed arguments, as it came; one that was emptied is an empty text. Nothing where there is no such
+/// field.
+fn edited(view: &Value) -> Option<String> {
+    let field = view.pointer(&format!("/state/values/{ARGUMENTS}/{ARGUMENTS}"))?;
+    let text = field.get("value").and_then(Value::as_str);
+    Some(text.unwrap_or_default().to_owned())
 }
 
 /// What the modal was opened with, as far as it can be ours.

@@ -1,8 +1,8 @@
 //! What becomes of an answer in a modal, and how the modal is answered.
 
 use gatepost_channel::{
-    ButtonToken, ButtonValue, Channel as _, Click, Decision, HttpAnswer, Inbound, Inert, Refusal, Reply,
-    ReplyTone, Seen, Vantage,
+    ButtonToken, ButtonValue, Channel as _, Click, Decision, Field, HttpAnswer, Inbound, Inert, Refusal,
+    Reply, ReplyTone, Seen, Vantage,
 };
 use serde_json::{Value, json};
 
@@ -93,6 +93,30 @@ fn blank_is_no_reason_and_a_long_one_is_capped() {
 }
 
 #[test]
+fn the_arguments_come_as_they_were_typed() {
+    let with = |field: Value| {
+        let mut state = chosen("approve", &json!(null));
+        state["args"] = field;
+        click(&submission(&baggage(), &state)).edited
+    };
+    let typed = "{\n  \"to\": \" <!channel> &amp; \"\n}\n";
+    assert_eq!(
+        with(json!({ "args": { "type": "plain_text_input", "value": typed } })).as_deref(),
+        Some(typed)
+    );
+    // A field that was emptied is no field that was left alone.
+    for emptied in [json!(null), json!(7), json!("")] {
+        assert_eq!(
+            with(json!({ "args": { "type": "plain_text_input", "value": emptied } })).as_deref(),
+            Some("")
+        );
+    }
+    for none in [json!(null), json!({}), json!("args")] {
+        assert_eq!(with(none), None);
+    }
+}
+
+#[test]
 fn the_replay_key_names_the_submission() {
     let first = submission(&baggage(), &chosen("reject", &json!("a")));
     let key = click(&first).replay_key;
@@ -170,15 +194,17 @@ fn what_is_not_ours_or_says_nothing_has_no_effect() {
 #[test]
 fn a_modal_stays_open_only_where_the_answer_did_not_count() {
     let channel = channel("http://127.0.0.1:1");
-    let answer = |click: &Click, refused: bool| {
+    let about = |click: &Click, refused: bool, field: Field| {
         let reply = Reply {
             tone: ReplyTone::Warning,
             text: Inert::new("Nothing was changed <!channel>."),
             refused,
+            field,
             card: None,
         };
         channel.webhook().unwrap().answer(click, &reply)
     };
+    let answer = |click: &Click, refused: bool| about(click, refused, Field::Answer);
     let mut alone = click(&submission(&baggage(), &chosen("reject", &json!("a"))));
     let said = |field: &str| {
         HttpAnswer::json(
@@ -187,6 +213,8 @@ fn a_modal_stays_open_only_where_the_answer_did_not_count() {
     };
     assert_eq!(answer(&alone, false), HttpAnswer::empty());
     assert_eq!(answer(&alone, true), said("answer"));
+    assert_eq!(about(&alone, true, Field::Reason), said("why"));
+    assert_eq!(about(&alone, true, Field::Arguments), said("args"));
     alone.vantage = Vantage::Alone { seen: None };
     assert_eq!(answer(&alone, true), said("why"), "a form has the one field");
     alone.vantage = Vantage::Card;

@@ -11,7 +11,7 @@
 //!
 //! [`CardMaker::show`]: crate::delivery::card::CardMaker::show
 
-use gatepost_channel::{Answer, Answered, Card, Command, Inert, Listener, Place, Reply, ReplyTone};
+use gatepost_channel::{Answer, Answered, Card, Command, Field, Inert, Listener, Place, Reply, ReplyTone};
 use tracing::warn;
 
 use super::{DECIDE_WITHIN, Intake};
@@ -192,6 +192,7 @@ impl Intake {
             return Ok(Answer {
                 reply: Reply {
                     refused: false,
+                    field: Field::Answer,
                     tone,
                     text: Inert::new(&text),
                     card: shows.map(|card| *card),
@@ -262,6 +263,7 @@ fn acknowledged() -> Answer {
     Answer {
         reply: Reply {
             refused: false,
+            field: Field::Answer,
             tone: ReplyTone::Info,
             text: Inert::default(),
             card: None,

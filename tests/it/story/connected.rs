@@ -14,15 +14,15 @@ use crate::support::tls::Authority;
 use crate::support::world::{SOON, secret_of};
 
 /// Both platforms with their sockets.
-struct Platforms {
-    slack: FakeSlack,
-    slack_sockets: Sockets,
-    feishu: FakeFeishu,
-    feishu_sockets: Sockets,
+pub(super) struct Platforms {
+    pub(super) slack: FakeSlack,
+    pub(super) slack_sockets: Sockets,
+    pub(super) feishu: FakeFeishu,
+    pub(super) feishu_sockets: Sockets,
 }
 
 impl Platforms {
-    async fn start() -> Self {
+    pub(super) async fn start() -> Self {
         let platforms = Self {
             slack: FakeSlack::start().await,
             slack_sockets: Sockets::start(fake_slack::socket::MANNERS).await,
@@ -43,7 +43,7 @@ impl Platforms {
     }
 
     /// Waits until the server holds its connections.
-    async fn connected(&self) {
+    pub(super) async fn connected(&self) {
         until("the connections", || {
             self.slack_sockets.count() >= 2 && self.feishu_sockets.count() >= 1
         })
@@ -52,7 +52,7 @@ impl Platforms {
 }
 
 /// The configuration of a server with a connection to each platform.
-fn config(place: &Place, slack: &str, feishu: &str) -> String {
+pub(super) fn config(place: &Place, slack: &str, feishu: &str) -> String {
     let (agent, audit) = (secret_of("build-agent"), secret_of("audit"));
     format!(
             "server: {{listen: '{}'}}

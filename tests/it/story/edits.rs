@@ -3,6 +3,7 @@
 
 use serde_json::{Value, json};
 
+use super::rewrite;
 use crate::support::fake_model::{FakeModel, Turn};
 use crate::support::fake_tool::FakeTool;
 use crate::support::people::{DANA, NOOR};
@@ -219,6 +220,18 @@ async fn a_job_pays_what_the_person_wrote(storage: Storage) {
         let (status, refused) = edit(&world, &id, "dana-cli", &args).await;
         assert_eq!((status, &refused["reason_code"]), (422, &json!(why)), "{refused}");
     }
+    // The same from a modal, where it is said at the field what the tool takes instead.
+    let (card, _) = world.cards(&id).await;
+    let view = rewrite::opened(&world, &card, DANA.slack).await;
+    let given = rewrite::field(&view)
+        .expect("a field")
+        .replace("60000", "\"much\"");
+    let refused = rewrite::send(&world, &view, "approve", Some(&given)).await;
+    let said = refused["errors"]["args"].as_str().unwrap_or_default();
+    assert!(
+        said.contains("not what the tool takes") && said.contains("amount") && !said.contains("much"),
+        "{refused}"
+    );
     assert!(tool.calls("/pay").is_empty());
     let (status, seen) = edit(
         &world,

@@ -259,6 +259,7 @@ fn a_press_becomes_a_click_and_its_answer_carries_toast_and_time() {
     let reply = |text: &str| Answer {
         reply: Reply {
             refused: false,
+            field: gatepost_channel::Field::Answer,
             tone: ReplyTone::Warning,
             text: Inert::new(text),
             card: None,
@@ -301,6 +302,7 @@ fn a_message_becomes_a_command_whose_answer_says_nothing_and_one_that_was_not_st
     let answer = |stored| Answer {
         reply: Reply {
             refused: false,
+            field: gatepost_channel::Field::Answer,
             tone: ReplyTone::Info,
             text: Inert::new("a secret answer"),
             card: None,

@@ -213,6 +213,7 @@ pub fn check_answers(platform: &dyn Platform) {
             tone,
             text: Inert::new(HOSTILE.concat().as_str()),
             refused: false,
+            field: crate::Field::Answer,
             card,
         };
         let Some(webhook) = platform.channel().webhook() else {

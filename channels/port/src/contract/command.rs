@@ -88,6 +88,7 @@ pub fn check_commands(platform: &dyn Platform) {
     };
     let reply = Reply {
         refused: false,
+        field: crate::Field::Answer,
         tone: ReplyTone::Info,
         text: Inert::new(&format!("{CANARY} {}", HOSTILE.concat())),
         card: None,

@@ -403,6 +403,14 @@ impl Checker<'_> {
         if !longest.is_some_and(|most| (1..=1000).contains(&most)) {
             return Err(Refused::new(200_621, "max_length is out of range", path));
         }
+        let given = text(fields, "default_value").encode_utf16().count() as u64;
+        if given > longest.unwrap_or_default() {
+            return Err(Refused::new(
+                200_621,
+                "default_value is longer than max_length",
+                path,
+            ));
+        }
         for (name, most) in [("placeholder", 100), ("label", usize::MAX)] {
             if let Some(text) = fields.get(name) {
                 self.plain(text, most, path)?;

@@ -47,6 +47,17 @@ enum Carriage {
     Clear,
 }
 
+/// A field of a form.
+#[derive(Clone, Debug)]
+struct Field {
+    name: String,
+    required: bool,
+    /// What stands in it before anybody types.
+    given: String,
+    /// The most characters that it takes.
+    most: u64,
+}
+
 /// A callback about to be sealed. Its methods are what an attacker or an accident could change.
 #[derive(Clone, Debug)]
 #[must_use]
@@ -66,8 +77,8 @@ pub struct Click<'a> {
     message_id: String,
     card_token: String,
     button: Value,
-    /// The fields of the form around the button, each with whether it is required.
-    fields: Vec<(String, bool)>,
+    /// The fields of the form around the button.
+    fields: Vec<Field>,
     callback: Callback,
 }
 
@@ -129,7 +140,21 @@ impl FakeFeishu {
         open_id: &str,
     ) -> Click<'_> {
         self.press_button(message, card, (decision, nth), open_id, |value| {
-            value["decision"] == decision && value["grant"].as_str() == scope
+            value["decision"] == decision && value["grant"].as_str() == scope && value["edited"].is_null()
+        })
+    }
+
+    /// A press on the button that approves what stands in the field for changed arguments.
+    ///
+    /// # Panics
+    /// When the message is gone or has no such button.
+    pub fn click_edited(&self, message: &Message, open_id: &str) -> Click<'_> {
+        let mut messages = self.messages(&message.chat_id).into_iter();
+        let now = messages
+            .find(|other| other.id == message.id)
+            .expect("the message still stands");
+        self.press_button(&now, now.current(), ("edited", 0), open_id, |value| {
+            value["edited"] == true
         })
     }
 
@@ -188,8 +213,10 @@ impl FakeFeishu {
             json!({"tag": "button", "value": callback_value(&button), "timezone": "Asia/Shanghai"});
         if let Some(name) = button["name"].as_str() {
             action["name"] = json!(name);
-            let empty = fields.iter().map(|(field, _)| (field.clone(), json!("")));
-            action["form_value"] = Value::Object(empty.collect());
+            let untouched = fields
+                .iter()
+                .map(|field| (field.name.clone(), json!(field.given)));
+            action["form_value"] = Value::Object(untouched.collect());
         }
         let document = json!({
             "schema": "2.0",
@@ -243,10 +270,11 @@ impl Click<'_> {
             "the button submits no form: {}",
             self.button
         );
+        let field = self.fields.iter().find(|field| field.name == name);
+        let field = field.unwrap_or_else(|| panic!("no field {name} in the form: {:?}", self.fields));
         assert!(
-            self.fields.iter().any(|(field, _)| field == name),
-            "no field {name} in the form: {:?}",
-            self.fields
+            text.encode_utf16().count() as u64 <= field.most,
+            "{name} takes no more"
         );
         self.callback.document["event"]["action"]["form_value"][name] = json!(text);
         self
@@ -334,8 +362,8 @@ impl Click<'_> {
     /// Whether the client sends the press: it does not while a required field of the form is empty.
     pub fn is_sent(&self) -> bool {
         let typed = &self.callback.document["event"]["action"]["form_value"];
-        let mut required = self.fields.iter().filter(|(_, required)| *required);
-        required.all(|(field, _)| typed[field] != "")
+        let mut required = self.fields.iter().filter(|field| field.required);
+        required.all(|field| typed[&field.name] != "")
     }
 
     /// Seals and posts it, and shows the answer to the clicker as the client does: toast, and the card if there is one. A
@@ -378,7 +406,7 @@ impl Click<'_> {
 }
 
 /// The fields of the form in which the button stands; none when it stands in no form.
-fn fields_around(card: &Value, button: &Value) -> Vec<(String, bool)> {
+fn fields_around(card: &Value, button: &Value) -> Vec<Field> {
     let elements = card["body"]["elements"].as_array().cloned().unwrap_or_default();
     let mut forms = elements.into_iter().filter(|element| element["tag"] == "form");
     let Some(form) = forms.find(|form| buttons(form).contains(button)) else {
@@ -387,8 +415,19 @@ fn fields_around(card: &Value, button: &Value) -> Vec<(String, bool)> {
     let mut fields = Vec::new();
     walk(&form, &mut |element| {
         if element.get("tag") == Some(&json!("input")) {
-            let name = element["name"].as_str().unwrap_or_default().to_owned();
-            fields.push((name, element.get("required") == Some(&json!(true))));
+            let text = |name: &str| {
+                element
+                    .get(name)
+                    .and_then(Value::as_str)
+                    .unwrap_or_default()
+                    .to_owned()
+            };
+            fields.push(Field {
+                name: text("name"),
+                required: element.get("required") == Some(&json!(true)),
+                given: text("default_value"),
+                most: element.get("max_length").and_then(Value::as_u64).unwrap_or(1),
+            });
         }
     });
     fields

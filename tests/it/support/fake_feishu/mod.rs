@@ -20,7 +20,7 @@ use axum::http::{HeaderMap, Method, Uri};
 use axum::response::Response;
 use serde_json::Value;
 
-pub use click::Clicked;
+pub use click::{Clicked, Toast};
 pub use world::{Message, Person};
 
 use super::clock::Clock;

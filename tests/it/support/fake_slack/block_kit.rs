@@ -244,6 +244,10 @@ impl Checker {
                 if !most.is_some_and(|most| (1..=3000).contains(&most)) {
                     self.fail("must be between 1 and 3000", &format!("{at}/max_length"));
                 }
+                let most = most
+                    .and_then(|most| usize::try_from(most).ok())
+                    .unwrap_or_default();
+                self.string(fields, "initial_value", most, false, at);
             }
             "radio_buttons" => self.radio_buttons(fields, at),
             other => self.fail(&format!("unsupported type: {other}"), &format!("{at}/type")),

@@ -136,6 +136,16 @@ impl FakeSlack {
     /// # Panics
     /// When the modal does not offer the choice, or a client would not send it.
     pub fn answer_view(&self, view: &View, choice: Option<&str>, words: &str) -> Signed {
+        self.fill_in(view, choice, words, None)
+    }
+
+    /// The same, with `edited` in place of what stands in the field that has something in it. Left alone, it comes back as Slack makes
+    /// it come back: entities read, emoji by their names.
+    ///
+    /// # Panics
+    /// When there is no such field, or it takes no text of this length.
+    pub fn fill_in(&self, view: &View, choice: Option<&str>, words: &str, edited: Option<&str>) -> Signed {
+        let mut taken = edited.is_none();
         let mut values = serde_json::Map::new();
         for block in view.content["blocks"].as_array().into_iter().flatten() {
             if block["type"] != "input" {
@@ -150,6 +160,15 @@ impl FakeSlack {
                     "no choice {choice:?}: {options:?}"
                 );
                 json!({"type": "radio_buttons", "selected_option": chosen})
+            } else if let Some(given) = element["initial_value"].as_str() {
+                let typed = edited.map_or_else(|| rewritten(given), str::to_owned);
+                taken = true;
+                let most = element["max_length"].as_u64().unwrap_or(3_000);
+                assert!(
+                    typed.encode_utf16().count() as u64 <= most,
+                    "the field takes no more"
+                );
+                json!({"type": element["type"], "value": Some(typed).filter(|typed| !typed.is_empty())})
             } else {
                 assert!(optional || !words.is_empty(), "the client wants words");
                 json!({"type": element["type"], "value": Some(words).filter(|words| !words.is_empty())})
@@ -158,6 +177,7 @@ impl FakeSlack {
             let block_id = block["block_id"].as_str().expect("a block_id");
             values.insert(block_id.to_owned(), json!({ action_id: state }));
         }
+        assert!(taken, "no field to change: {}", view.content);
         assert!(
             !view.content["submit"].is_null(),
             "nothing can be sent: {}",
@@ -301,6 +321,15 @@ impl Signed {
     pub async fn post(&self, url: &str) -> Answered {
         self.request().post(url).await
     }
+}
+
+/// What becomes of a text in a field that nobody touches.
+fn rewritten(text: &str) -> String {
+    let read = text
+        .replace("&lt;", "<")
+        .replace("&gt;", ">")
+        .replace("&amp;", "&");
+    read.replace('🚀', ":rocket:").replace('✅', ":white_check_mark:")
 }
 
 /// The state of the fields of a message in which nobody typed.
