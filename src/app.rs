@@ -131,21 +131,22 @@ impl Server {
         let registry = channels::build(&config.channels, &http_client, &clock)?;
         let roll = Arc::new(people::roll(config));
         let phrases = Arc::new(Phrasebook::load()?);
-        let maker = CardMaker::new(phrases, key, Arc::clone(&roll), public_url(config));
-        let maker = maker.mentioning(people::mentions(config));
-
         let (tasks, journal_tasks, store_tasks) = (Tasks::new(), Tasks::new(), Tasks::new());
+        let people = Arc::new(people::people(config));
+        let directories = people::directories(config, &registry, &people, &clock, &tasks);
+        let maker = CardMaker::new(phrases, key, Arc::clone(&roll), public_url(config))
+            .mentioning(people::mentions(config, &directories));
+
         let mut settings = Settings::new(config.storage.url.expose(), Arc::clone(&clock));
         settings.offset = offset;
         let store = open(&settings, &store_tasks).await?;
         let (journal, scribe) = Journal::open();
-        let people = Arc::new(people::people(config));
         let meter = people::meter(config, &store, &people);
         let outside = hook::Outside::new(&journal, meter, &ids, &clock, &tasks);
         let hooks = Arc::new(hook::build(&[&config.hooks], &outside)?);
         observers::starting(&hooks, &registry);
         let gatekeeper = Gatekeeper::new(gatekeeper::Parts {
-            directories: people::directories(config, &registry, &people, &clock, &tasks),
+            directories,
             store: store.clone(),
             policy: Arc::clone(&loaded.policy),
             roll,

@@ -110,9 +110,9 @@ pub fn people(config: &Config) -> People {
     }))
 }
 
-/// By what ids people are mentioned on platforms.
-pub fn mentions(config: &Config) -> Mentions {
-    Mentions::new(config.operators.iter().map(|operator| {
+/// By what ids people are mentioned on platforms; where the configuration does not say it, these are asked.
+pub fn mentions(config: &Config, directories: &Directories) -> Mentions {
+    let known = Mentions::new(config.operators.iter().map(|operator| {
         let ids = operator.identities.iter().map(|identity| {
             let scope = match &identity.scope {
                 IdentityScope::Kind(kind) => kind.as_str().to_owned(),
@@ -121,7 +121,8 @@ pub fn mentions(config: &Config) -> Mentions {
             (scope, identity.id.as_str().to_owned())
         });
         (OperatorId(operator.id.clone()), ids.collect())
-    }))
+    }));
+    known.asking(Arc::new(directories.clone()))
 }
 
 /// What counts the calls of tokens and of the known persons behind them.

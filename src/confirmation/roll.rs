@@ -246,16 +246,22 @@ impl Roll {
     /// In whose places this person may answer: nobody's but their own (`None`) comes first, then those of absent people. A
     /// substitute acts only for what the absent may do by a right of their own.
     pub fn seats(&self, id: &OperatorId, right: Right<'_>) -> Vec<Option<OperatorId>> {
-        let steads = self
-            .absences
-            .steads(self.person(id).as_str(), right.at)
-            .into_iter();
-        let absent: BTreeSet<OperatorId> = steads.map(|stead| OperatorId::from(stead.absent)).collect();
         [None]
             .into_iter()
-            .chain(absent.into_iter().map(Some))
+            .chain(self.absent(id, right.at).into_iter().map(Some))
             .filter(|seat| self.holds(id, seat.as_ref(), right))
             .collect()
+    }
+
+    /// Who is away at this instant and has this person act for them, directly or through somebody who is away as well.
+    pub fn absent(&self, id: &OperatorId, at: UtcMillis) -> BTreeSet<OperatorId> {
+        let steads = self.absences.steads(self.person(id).as_str(), at).into_iter();
+        steads.map(|stead| OperatorId::from(stead.absent)).collect()
+    }
+
+    /// Whether anybody ever names this person as who acts for them.
+    pub fn is_a_substitute(&self, id: &OperatorId) -> bool {
+        self.absences.names(self.person(id).as_str())
     }
 
     /// Whether this person may answer in their own place, or in that of somebody absent.

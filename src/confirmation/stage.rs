@@ -144,6 +144,12 @@ pub fn each(terms: &Terms) -> impl Iterator<Item = Current<'_>> {
     named.chain(stages.is_empty().then(|| whole(terms, 0, 1)))
 }
 
+/// The roles that let people answer in some stage.
+pub fn roles(terms: &Terms) -> BTreeSet<String> {
+    let lists = each(terms).flat_map(|stage| [stage.approvers].into_iter().chain(stage.also));
+    lists.flat_map(|list| list.roles.iter().cloned()).collect()
+}
+
 /// Everybody at once.
 fn whole(terms: &Terms, at: u32, count: u32) -> Current<'_> {
     Current {

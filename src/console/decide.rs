@@ -39,11 +39,10 @@ pub async fn act(
         Err(why) => return request::again(&api, &session, &id, form.field("edited_args"), Err(why)).await,
     };
     if let (Some(args), Some(dossier), "preview") = (&edited_args, &dossier, form.field("decision")) {
-        let row = &dossier.confirmation;
-        if !gatekeeper
-            .roll()
-            .may_decide(&session.operator.id, &row.org, &row.terms, api.clock().now())
-        {
+        let (row, operator) = (&dossier.confirmation, &session.operator);
+        let asked = gatekeeper.roll_for(&operator.org, &operator.id, None).await;
+        let (roll, _) = asked.map_err(|error| refusal(&api, error.into()))?;
+        if !roll.may_decide(&operator.id, &row.org, &row.in_force(), api.clock().now()) {
             let said = "This operator may not decide the request.";
             return Err(refusal(&api, Problem::forbidden("not_a_decider", said)));
         }

@@ -9,6 +9,7 @@ use minijinja::{Value, context};
 use super::page::{inert, inert_or, show};
 use super::session::Session;
 use super::{Visitor, refusal};
+use crate::confirmation::roll::Roll;
 use crate::confirmation::{Dossier, Status};
 use crate::delivery::phrase::Language;
 use crate::http::Api;
@@ -29,10 +30,15 @@ pub async fn page(State(api): State<Api>, Visitor(session): Visitor) -> Response
         Ok(page) => page,
         Err(error) => return refusal(&api, error.into()),
     };
+    let operator = &session.operator;
+    let roll = match api.gatekeeper().roll_for(&operator.org, &operator.id, None).await {
+        Ok((roll, _)) => roll,
+        Err(error) => return refusal(&api, error.into()),
+    };
     let items: Vec<Value> = page
         .items
         .iter()
-        .map(|dossier| item(&api, &session, dossier))
+        .map(|dossier| item(&api, &session, &roll, dossier))
         .collect();
     show(
         &api,
@@ -43,7 +49,7 @@ pub async fn page(State(api): State<Api>, Visitor(session): Visitor) -> Response
     )
 }
 
-fn item(api: &Api, session: &Session, dossier: &Dossier) -> Value {
+fn item(api: &Api, session: &Session, roll: &Roll, dossier: &Dossier) -> Value {
     let row = &dossier.confirmation;
     let phrases = api.gatekeeper().maker().phrases(Language::En);
     context! {
@@ -57,7 +63,7 @@ fn item(api: &Api, session: &Session, dossier: &Dossier) -> Value {
         expires_at => api.zone().show(row.expires_at),
         approvals => approvals(dossier),
         quorum => row.terms.quorum,
-        mine => api.gatekeeper().roll().may_decide(&session.operator.id, &row.org, &row.in_force(), api.clock().now()),
+        mine => roll.may_decide(&session.operator.id, &row.org, &row.in_force(), api.clock().now()),
     }
 }
 

@@ -1,15 +1,20 @@
 //! Lines below a card: reminders while people are asked, and notes about what came of it. Each is an errand of its own; what it
 //! says is taken from the request as it stands when it is sent.
 
+use std::borrow::Cow;
+
+use futures_util::future::join_all;
 use gatepost_channel::{Decision, Failure, Inert, Mention, Note, PostKey, Posted, Threads, UtcMillis};
 use serde::{Deserialize, Serialize};
 
 use super::authority::voice;
 use super::card::CardMaker;
+use super::mention::Member;
 use super::phrase::Phrases;
 use super::record::Sent;
 use super::registry::Listed;
 use super::{Errand, OutboxItem};
+use crate::confirmation::roll::Roll;
 use crate::confirmation::{Confirmation, Delivery, Dossier, OutcomeStatus, Status, Vote, stage};
 use crate::ids::{ChannelName, ConfirmationId, DeliveryId, OperatorId, OutboxId};
 use crate::storage::Workspace;
@@ -120,7 +125,11 @@ pub async fn say(
     if begun > 1 && !repeatable {
         return Sent::PostUnknown("begun before, and nobody told what came of it".to_owned());
     }
-    let note = note(maker, listed, dossier, line, now);
+    let roll = match line {
+        Line::Reminder { mention: true, .. } => Known::of_groups(maker, listed, dossier).await,
+        Line::Reminder { .. } | Line::Settled | Line::Outcome => Known::of_configuration(maker),
+    };
+    let note = note(maker, listed, dossier, (line, &roll), now).await;
     let key = PostKey(item.id.to_string());
     match threads.reply(&under.at, &note, &key).await {
         Posted::At(_) | Posted::Minimal(_) => Sent::Told,
@@ -134,8 +143,55 @@ pub async fn say(
     }
 }
 
+/// Who there is to be mentioned.
+struct Known<'a> {
+    roll: Cow<'a, Roll>,
+    members: Vec<Member>,
+}
+
+impl<'a> Known<'a> {
+    fn of_configuration(maker: &'a CardMaker) -> Self {
+        Self {
+            roll: Cow::Borrowed(maker.roll()),
+            members: Vec::new(),
+        }
+    }
+
+    /// Those too who may answer by being in a group of the platform.
+    async fn of_groups(maker: &'a CardMaker, listed: &Listed, dossier: &Dossier) -> Self {
+        let roles = stage::roles(&dossier.confirmation.in_force());
+        let members = maker.mentions().members(listed, &roles).await;
+        if members.is_empty() {
+            return Self::of_configuration(maker);
+        }
+        let found = members.iter().map(|member| member.found.clone());
+        Self {
+            roll: Cow::Owned(maker.roll().with(found)),
+            members,
+        }
+    }
+
+    async fn mention(&self, maker: &CardMaker, listed: &Listed, person: &OperatorId) -> Mention {
+        let mut members = self.members.iter();
+        let member = members.find(|member| self.roll.is_same(&member.found.voter.id, person));
+        Mention {
+            id: match member {
+                Some(member) => Some(member.id.clone()),
+                None => maker.mentions().find(person, listed).await,
+            },
+            name: Inert::new(self.roll.name(person)).one_line(),
+        }
+    }
+}
+
 /// What the line says, and whom it mentions.
-fn note(maker: &CardMaker, listed: &Listed, dossier: &Dossier, line: Line, now: UtcMillis) -> Note {
+async fn note(
+    maker: &CardMaker,
+    listed: &Listed,
+    dossier: &Dossier,
+    (line, known): (Line, &Known<'_>),
+    now: UtcMillis,
+) -> Note {
     let phrases = maker.phrases(listed.voice.language);
     let row = &dossier.confirmation;
     let (text, persons) = match line {
@@ -145,7 +201,7 @@ fn note(maker: &CardMaker, listed: &Listed, dossier: &Dossier, line: Line, now: 
                 .reminder
                 .replace("{until}", &listed.voice.zone.show(row.expires_at));
             let persons = if mention {
-                may_answer(maker, dossier, now)
+                may_answer(&known.roll, dossier, now)
             } else {
                 Vec::new()
             };
@@ -161,19 +217,13 @@ fn note(maker: &CardMaker, listed: &Listed, dossier: &Dossier, line: Line, now: 
             (format!("{text}."), behind(maker, dossier))
         }
     };
-    let kind = listed.channel.kind();
-    let mentions = persons.into_iter().take(MOST_NAMES).map(|person| Mention {
-        id: maker
-            .mentions()
-            .on(&person, listed.name.as_str(), kind)
-            .map(str::to_owned),
-        name: Inert::new(maker.roll().name(&person)).one_line(),
-    });
+    let named = persons.iter().take(MOST_NAMES);
+    let mentions = join_all(named.map(|person| known.mention(maker, listed, person))).await;
     Note {
         request_id: row.id.to_string(),
         text: Inert::new(&text),
         preview: format!("{} · {}", phrases.title(row.state.status()), row.id),
-        mentions: mentions.collect(),
+        mentions,
         // A reminder that only those see who look into the thread reminds nobody.
         aloud: matches!(line, Line::Reminder { .. }),
     }
@@ -181,26 +231,18 @@ fn note(maker: &CardMaker, listed: &Listed, dossier: &Dossier, line: Line, now: 
 
 /// Who may still answer at this instant, in order of id: in the stage that is open, without those who answered, and without
 /// those who stand behind the call.
-fn may_answer(maker: &CardMaker, dossier: &Dossier, now: UtcMillis) -> Vec<OperatorId> {
+fn may_answer(roll: &Roll, dossier: &Dossier, now: UtcMillis) -> Vec<OperatorId> {
     let row = &dossier.confirmation;
     let terms = row.in_force();
     let stage = stage::current(&terms, &row.progress);
     let barred = row.barred();
     let votes = dossier.standing_votes();
-    let answered = |person: &OperatorId| {
-        votes
-            .iter()
-            .any(|vote| maker.roll().is_same(&vote.person, person))
-    };
-    let seated = |person: &OperatorId| {
-        let seats = stage.seats(maker.roll(), person, &row.org, now, barred);
-        !seats.is_empty()
-    };
-    maker
-        .roll()
-        .deciders(&row.org, &terms, now)
+    let answered = |person: &OperatorId| votes.iter().any(|vote| roll.is_same(&vote.person, person));
+    let stands_behind = |person: &OperatorId| barred.iter().any(|barred| roll.is_same(barred, person));
+    let seated = |person: &OperatorId| !stage.seats(roll, person, &row.org, now, barred).is_empty();
+    roll.deciders(&row.org, &terms, now)
         .map(|voter| &voter.id)
-        .filter(|id| seated(id) && !answered(id) && !barred.contains(id))
+        .filter(|id| seated(id) && !answered(id) && !stands_behind(id))
         .cloned()
         .collect()
 }

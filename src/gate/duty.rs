@@ -189,6 +189,11 @@ impl Absences {
         steads
     }
 
+    /// Whether somebody ever names this person as who acts for them.
+    pub fn names(&self, person: &str) -> bool {
+        self.0.values().flatten().any(|span| span.substitute == person)
+    }
+
     /// People who would stand in for each other in a circle at some instant: the first one found, in order.
     pub fn circle(&self) -> Option<Vec<&str>> {
         // Who is away changes only where a span begins or ends, and a circle needs spans: the last of them to begin.

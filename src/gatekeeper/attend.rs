@@ -1,5 +1,6 @@
 //! Who answers, and by which roll: everything about people that is found out before the deciding transaction and travels in it.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use gatepost_channel::{PlatformUser, UtcMillis};
@@ -7,12 +8,12 @@ use tracing::warn;
 
 use super::Gatekeeper;
 use super::directory::again::Cast;
-use super::directory::requester::For;
+use super::directory::requester::{For, Stated};
 use super::directory::{AT_A_CLICK, AT_LEISURE, Who};
 use crate::confirmation::decide::{Ballot, Insight};
 use crate::confirmation::grant::Grant;
 use crate::confirmation::roll::{Found, Roll};
-use crate::confirmation::{Asked, Basis, Confirmation, Dossier, Vote};
+use crate::confirmation::{Account, Asked, Basis, Confirmation, Dossier, Vote};
 use crate::delivery::registry::Listed;
 use crate::ids::{GrantId, OperatorId, Org, TokenName};
 use crate::storage::{GrantFilter, ReadError, StoreError, TokenHash};
@@ -92,16 +93,24 @@ impl Gatekeeper {
                 About::Request(dossier) => Some(dossier),
                 About::Button(_) | About::Nothing => read.as_ref(),
             };
-            if let Some(dossier) = dossier.filter(|dossier| dossier.confirmation.org == home.org) {
-                let cast = [casts(&dossier.votes), arms(dossier)].concat();
-                let (voters, stated) = tokio::join!(
-                    self.directories().again(&home.org, &cast, AT_A_CLICK),
-                    self.stated(&home.org, &dossier.confirmation.asked, For::Person),
-                );
-                found.extend(voters);
-                insight.behind = stated.persons;
-                insight.requester_unsure = stated.unsure;
-            }
+            let dossier = dossier.filter(|dossier| dossier.confirmation.org == home.org);
+            let absent = self.absent(&known.id).await?;
+            let mut cast: Vec<Cast<'_>> = absent.iter().map(Cast::without_account).collect();
+            cast.extend(dossier.into_iter().flat_map(behind));
+            let stated = async {
+                match dossier {
+                    Some(dossier) => {
+                        self.stated(&home.org, &dossier.confirmation.asked, For::Person)
+                            .await
+                    }
+                    None => Stated::default(),
+                }
+            };
+            let again = self.directories().again(&home.org, &cast, AT_A_CLICK);
+            let (others, stated) = tokio::join!(again, stated);
+            found.extend(others);
+            insight.behind = stated.persons;
+            insight.requester_unsure = stated.unsure;
         }
         Ok(Attended {
             ballot: Ballot::Person(known.id),
@@ -111,25 +120,23 @@ impl Gatekeeper {
     }
 
     /// The roll for an answer of an operator whom the caller knows by other means than a platform.
+    ///
+    /// # Errors
+    /// The store failed.
     pub async fn roll_for(
         &self,
         org: &Org,
         operator: &OperatorId,
         dossier: Option<&Dossier>,
-    ) -> (Arc<Roll>, Insight) {
+    ) -> Result<(Arc<Roll>, Insight), StoreError> {
         if !self.directories().is_in_use(org) {
-            return (Arc::clone(self.roll()), Insight::default());
+            return Ok((Arc::clone(self.roll()), Insight::default()));
         }
-        let mut casts = vec![Cast {
-            person: operator,
-            account: None,
-        }];
         let dossier = dossier.filter(|dossier| dossier.confirmation.org == *org);
-        casts.extend(
-            dossier
-                .into_iter()
-                .flat_map(|dossier| [self::casts(&dossier.votes), self::arms(dossier)].concat()),
-        );
+        let absent = self.absent(operator).await?;
+        let mut casts = vec![Cast::without_account(operator)];
+        casts.extend(absent.iter().map(Cast::without_account));
+        casts.extend(dossier.into_iter().flat_map(behind));
         let found = self.directories().again(org, &casts, AT_LEISURE).await;
         let mut insight = Insight::default();
         if let Some(dossier) = dossier {
@@ -137,7 +144,17 @@ impl Gatekeeper {
             insight.behind = stated.persons;
             insight.requester_unsure = stated.unsure;
         }
-        (self.rolled(found), insight)
+        Ok((self.rolled(found), insight))
+    }
+
+    /// In whose place somebody may stand now. Those are asked about as well: what the absent may do by being in a group, their
+    /// substitute may do.
+    async fn absent(&self, person: &OperatorId) -> Result<BTreeSet<OperatorId>, StoreError> {
+        if !self.roll().is_a_substitute(person) {
+            return Ok(BTreeSet::new());
+        }
+        let now = self.store().read().now().await?;
+        Ok(self.roll().absent(person, now))
     }
 
     /// The roll by which an approved request is consumed: everybody whose vote counts is asked about once more.
@@ -153,10 +170,7 @@ impl Gatekeeper {
                     .await
             }
             Some(Basis::BreakGlass(broken)) => {
-                let cast = Cast {
-                    person: &broken.person,
-                    account: None,
-                };
+                let cast = Cast::without_account(&broken.person);
                 self.directories().again(&row.org, &[cast], AT_LEISURE).await
             }
             Some(Basis::Grant(id)) => match self.grant(&row.org, id).await? {
@@ -187,23 +201,18 @@ impl Gatekeeper {
     }
 
     /// Persons behind a call that only a platform knows.
-    pub(super) async fn stated(
-        &self,
-        org: &Org,
-        asked: &Asked,
-        sake: For,
-    ) -> super::directory::requester::Stated {
+    pub(super) async fn stated(&self, org: &Org, asked: &Asked, sake: For) -> Stated {
         match &asked.requester {
             Some(requester) => {
                 self.directories()
                     .requester(org, requester, sake, AT_A_CLICK)
                     .await
             }
-            None => super::directory::requester::Stated::default(),
+            None => Stated::default(),
         }
     }
 
-    fn rolled(&self, found: Vec<Found>) -> Arc<Roll> {
+    pub(super) fn rolled(&self, found: Vec<Found>) -> Arc<Roll> {
         if found.is_empty() {
             Arc::clone(self.roll())
         } else {
@@ -215,9 +224,9 @@ impl Gatekeeper {
         let casts: Vec<Cast<'_>> = grant
             .grantors
             .iter()
-            .map(|grantor| Cast {
-                person: &grantor.person,
-                account: grantor.account.as_ref(),
+            .flat_map(|grantor| {
+                let own = (&grantor.person, grantor.account.as_ref());
+                places(own, grantor.acting_for.as_ref())
             })
             .collect();
         self.directories().again(&grant.org, &casts, AT_LEISURE).await
@@ -244,30 +253,41 @@ impl Gatekeeper {
     }
 }
 
+/// Those who voted, and those whose approval waits for what completes it.
+fn behind(dossier: &Dossier) -> Vec<Cast<'_>> {
+    let armed = dossier.confirmation.progress.armed.iter();
+    let armed = armed.flat_map(|arm| places((&arm.person, arm.account.as_ref()), arm.acting_for.as_ref()));
+    casts(&dossier.votes).into_iter().chain(armed).collect()
+}
+
 fn casts(votes: &[Vote]) -> Vec<Cast<'_>> {
     votes
         .iter()
         .flat_map(|vote| {
-            let own = Cast {
-                person: &vote.person,
-                account: vote.content.account.as_ref(),
-            };
-            let second = vote.content.second.as_ref().map(|second| Cast {
-                person: &second.person,
-                account: second.account.as_ref(),
+            let content = &vote.content;
+            let own = places(
+                (&vote.person, content.account.as_ref()),
+                content.acting_for.as_ref(),
+            );
+            let second = content.second.iter().flat_map(|second| {
+                places(
+                    (&second.person, second.account.as_ref()),
+                    second.acting_for.as_ref(),
+                )
             });
-            [Some(own), second].into_iter().flatten()
+            own.into_iter().chain(second)
         })
         .collect()
 }
 
-/// Those whose approval waits for what completes it.
-fn arms(dossier: &Dossier) -> Vec<Cast<'_>> {
-    let armed = dossier.confirmation.progress.armed.iter();
-    armed
-        .map(|arm| Cast {
-            person: &arm.person,
-            account: arm.account.as_ref(),
-        })
+/// Somebody who answered, and the one in whose place they did.
+fn places<'a>(
+    (person, account): (&'a OperatorId, Option<&'a Account>),
+    acting_for: Option<&'a OperatorId>,
+) -> Vec<Cast<'a>> {
+    let own = Cast { person, account };
+    [Some(own), acting_for.map(Cast::without_account)]
+        .into_iter()
+        .flatten()
         .collect()
 }

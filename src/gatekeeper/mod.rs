@@ -36,6 +36,7 @@ pub mod permit;
 pub mod wait;
 
 pub use ask::{Answer, Question};
+pub use break_glass::may_see_all;
 pub use council::{Council, Via};
 pub use directory::Directories;
 pub use edit::{KnownShapes, Shapes, Unfit};
@@ -246,17 +247,23 @@ impl Gatekeeper {
             Some(Ok(revised)) => (Some(Ok(revised)), None),
             Some(Err(unfit)) => (Some(Err(unfit.why)), Some(unfit)),
         };
-        let glass = if break_glass {
-            Some(self.glass(operator, org, id, reason).await?)
+        let (glass, company) = if break_glass {
+            let (glass, company) = self.glass(operator, org, id, reason).await?;
+            (Some(glass), company)
         } else {
-            None
+            (None, Vec::new())
         };
         let dossier = if self.directories().is_in_use(org) {
             self.store().read().dossier(id).await?
         } else {
             None
         };
-        let (roll, insight) = self.roll_for(org, operator, dossier.as_ref()).await;
+        let (roll, insight) = self.roll_for(org, operator, dossier.as_ref()).await?;
+        let roll = if company.is_empty() {
+            roll
+        } else {
+            Arc::new(roll.with(company))
+        };
         let decide = Decide {
             target: Target::Request {
                 id: id.clone(),

@@ -20,8 +20,10 @@ const MOST_PAGES: usize = 10;
 const LONGEST_NAME: usize = 80;
 /// Longest e-mail address (RFC 5321).
 const LONGEST_EMAIL: usize = 254;
-/// The two kinds of user groups: those whose members are listed, and those that follow rules.
+/// The two kinds of user groups: those that people are put into, and those that follow rules.
 const KINDS_OF_GROUPS: [&str; 2] = ["1", "2"];
+/// Groups of a person of a page; the platform gives 1000 at most.
+const PAGE_OF_GROUPS: &str = "1000";
 
 /// How the platform calls the form of an id.
 fn form(id: &str) -> &'static str {
@@ -92,7 +94,7 @@ impl Directory for FeishuChannel {
         }
     }
 
-    /// Members by department, and those of groups that follow rules, are told only of a person.
+    /// Members by department are told only of a person: a list names either people or departments.
     async fn belongs(&self, group: &Group, id: &str) -> Result<Option<bool>, Unfound> {
         let Group::Named(group) = group else {
             return Ok(None);
@@ -100,19 +102,8 @@ impl Directory for FeishuChannel {
         if !is_id(id) {
             return Ok(None);
         }
-        let path = ["open-apis", "contact", "v3", "group", "member_belong"];
         for kind in KINDS_OF_GROUPS {
-            let query = [
-                ("member_id", id),
-                ("member_id_type", form(id)),
-                ("group_type", kind),
-                ("page_size", PAGE),
-            ];
-            let answer = self.get("contact.group.member_belong", &path, &query).await?;
-            // Who is in no group gets no list.
-            let groups = data(&answer).ok_or_else(nothing)?.get("group_list");
-            let groups = groups.and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
-            if groups.iter().any(|found| found.as_str() == Some(group)) {
+            if self.is_among(kind, group, id).await? {
                 return Ok(Some(true));
             }
         }
@@ -135,6 +126,33 @@ impl FeishuChannel {
             body: None,
         };
         self.app.call(&call).await.map_err(unfound)
+    }
+
+    /// Whether this group is among those of a kind that hold the person, page by page.
+    async fn is_among(&self, kind: &str, group: &str, id: &str) -> Result<bool, Unfound> {
+        let path = ["open-apis", "contact", "v3", "group", "member_belong"];
+        let mut next: Option<String> = None;
+        for _ in 0..MOST_PAGES {
+            let mut query = vec![
+                ("member_id", id),
+                ("member_id_type", form(id)),
+                ("group_type", kind),
+                ("page_size", PAGE_OF_GROUPS),
+            ];
+            query.extend(next.as_deref().map(|token| ("page_token", token)));
+            let answer = self.get("contact.group.member_belong", &path, &query).await?;
+            // Who is in no group gets no list.
+            let groups = data(&answer).ok_or_else(nothing)?.get("group_list");
+            let groups = groups.and_then(Value::as_array).map_or(&[][..], Vec::as_slice);
+            if groups.iter().any(|found| found.as_str() == Some(group)) {
+                return Ok(true);
+            }
+            next = following(&answer)?;
+            if next.is_none() {
+                return Ok(false);
+            }
+        }
+        Err(too_many("the person is in too many groups"))
     }
 
     /// The members of a list, page by page.
@@ -162,21 +180,30 @@ impl FeishuChannel {
                     _ => return Err(odd("a member without an id")),
                 }
             }
-            let data = data(&answer).ok_or_else(nothing)?;
-            let more = data.get("has_more").and_then(Value::as_bool) == Some(true);
-            let token = data.get("page_token").and_then(Value::as_str).unwrap_or_default();
-            if !more {
+            next = following(&answer)?;
+            if next.is_none() {
                 return Ok(members);
             }
-            if token.is_empty() {
-                return Err(odd("more members and no way to them"));
-            }
-            next = Some(token.to_owned());
         }
-        Err(Unfound::MayNotAsk {
-            why: "too many members: name a smaller user group".to_owned(),
-        })
+        Err(too_many("too many members: name a smaller user group"))
     }
+}
+
+/// Where the next page begins, if there is one.
+fn following(answer: &Object) -> Result<Option<String>, Unfound> {
+    let data = data(answer).ok_or_else(nothing)?;
+    if data.get("has_more").and_then(Value::as_bool) != Some(true) {
+        return Ok(None);
+    }
+    match data.get("page_token").and_then(Value::as_str) {
+        Some(token) if !token.is_empty() => Ok(Some(token.to_owned())),
+        _ => Err(odd("more follow and no way to them")),
+    }
+}
+
+/// Holds for this one list, and says nothing of others.
+fn too_many(why: &str) -> Unfound {
+    Unfound::Hidden { why: why.to_owned() }
 }
 
 fn data(answer: &Object) -> Option<&Object> {
@@ -209,24 +236,37 @@ fn odd(why: &str) -> Unfound {
     })
 }
 
-/// What a failed call says. Codes of the contacts: 41012 and 99992351 an id that is nobody's, 99992361 an id of another app,
-/// 41050, 42009 and 40004 outside the app's contact range, 42002 no such group; those of a token, an app or a quota that cannot
-/// serve are failures. Any other refusal means that this app may not ask.
+/// What a failed call says, by the pages of the methods above and the general list of codes:
+/// - nobody and no group: 41012 and 41073 an id that is none, 99992351, 99992360, 99992364 and 99992381 an id that is nobody's
+///   here, 99992361 an open id of another app, 41022 a person of another tenant, 42002 no such group;
+/// - this one is not for the app: 41050, 42009 and 40004 outside its contact range, 232006, 232009, 232010, 232011 and 232033 a
+///   chat that it is not in;
+/// - no answer: 40003, 40006, 45500 and 55001 the platform's own fault (with any status), 40012 a page that is gone, 42008 and
+///   those of a token, an app or a quota that cannot serve.
+///
+/// Any other refusal means that this app may not ask.
 fn unfound(error: CallError) -> Unfound {
     let refused = match error {
         CallError::Refused(refused) => refused,
         CallError::Unclear(why) if why == "an answer that cannot be read" => return nothing(),
         other => return Unfound::Failed(other.failure()),
     };
-    let why = refused.why();
     match refused.code {
-        Some(41_012 | 42_002 | 99_992_351 | 99_992_361) => Unfound::NoSuch,
-        Some(40_004 | 41_050 | 42_009) => Unfound::Hidden { why },
-        Some(10_003 | 10_014 | 10_015 | 99_991_401 | 99_991_403 | 99_991_662 | 99_991_673) => failed(refused),
-        _ if matches!(refused.status, 404 | 405 | 501) => Unfound::MayNotAsk { why },
+        Some(
+            41_012 | 41_022 | 41_073 | 42_002 | 99_992_351 | 99_992_360 | 99_992_361 | 99_992_364
+            | 99_992_381,
+        ) => Unfound::NoSuch,
+        Some(40_004 | 41_050 | 42_009 | 232_006 | 232_009 | 232_010 | 232_011 | 232_033) => {
+            Unfound::Hidden { why: refused.why() }
+        }
+        Some(
+            10_003 | 10_014 | 10_015 | 40_003 | 40_006 | 40_012 | 42_008 | 45_500 | 55_001 | 99_991_401
+            | 99_991_403 | 99_991_662 | 99_991_673,
+        ) => failed(refused),
+        _ if matches!(refused.status, 404 | 405 | 501) => Unfound::MayNotAsk { why: refused.codes() },
         _ if matches!(refused.class(), Class::Retry | Class::Unclear | Class::Token) => failed(refused),
-        _ if refused.status >= 500 => odd(&why),
-        _ => Unfound::MayNotAsk { why },
+        _ if refused.status >= 500 => odd(&refused.codes()),
+        _ => Unfound::MayNotAsk { why: refused.codes() },
     }
 }
 

@@ -84,8 +84,18 @@ async fn what_was_not_found_is_kept_apart() {
     for (answer, expected) in [
         (refusal(400, 41_012), "no_such"),
         (refusal(400, 99_992_351), "no_such"),
+        (refusal(400, 99_992_360), "no_such"),
         (refusal(400, 99_992_361), "no_such"),
+        (refusal(400, 99_992_364), "no_such"),
+        (refusal(400, 99_992_381), "no_such"),
+        (refusal(400, 41_022), "no_such"),
         (refusal(400, 41_050), "hidden"),
+        (refusal(403, 41_050), "hidden"),
+        // The platform's own fault, which it tells with the status of a bad request too.
+        (refusal(400, 40_003), "failed"),
+        (refusal(500, 40_003), "failed"),
+        (refusal(400, 45_500), "failed"),
+        (refusal(401, 42_008), "failed"),
         (refusal(400, 99_991_672), "may_not"),
         (refusal(404, 404), "may_not"),
         (coded(404, &json!({})), "may_not"),
@@ -202,7 +212,32 @@ async fn groups_and_chats_are_read_page_by_page() {
     let fake = Fake::start(endless).await;
     let channel = fake.channel();
     let found = channel.directory().unwrap().members(&Group::Chat).await;
-    assert_eq!(class(&found), "may_not");
+    assert_eq!(
+        class(&found),
+        "hidden",
+        "one list that is too long says nothing of others"
+    );
+}
+
+#[tokio::test]
+async fn what_holds_for_one_group_or_chat_closes_no_other() {
+    for (answer, expected) in [
+        (refusal(400, 42_002), "no_such"),
+        (refusal(403, 42_009), "hidden"),
+        (refusal(400, 232_011), "hidden"),
+        (refusal(400, 232_006), "hidden"),
+        (refusal(400, 232_009), "hidden"),
+        (refusal(400, 232_019), "failed"),
+        (refusal(400, 40_012), "failed"),
+        (refusal(400, 99_991_672), "may_not"),
+    ] {
+        let fake = Fake::start([answer]).await;
+        let channel = fake.channel();
+        let found = channel.directory().unwrap().members(&Group::Chat).await;
+        assert_eq!(class(&found), expected, "{found:?}");
+        let told = format!("{found:?}");
+        assert!(!told.contains("im:message"), "no advice about cards: {told}");
+    }
 }
 
 #[tokio::test]
@@ -223,5 +258,12 @@ async fn a_person_of_a_department_is_in_the_group_all_the_same() {
         belongs(vec![groups(&["g18713"]), ok(&json!({"has_more": false}))]).await,
         Ok(Some(false))
     );
+    let more = json!({"group_list": ["g1"], "has_more": true, "page_token": "next"});
+    assert_eq!(
+        belongs(vec![ok(&more), groups(&["g187131"])]).await,
+        Ok(Some(true)),
+        "on the second page"
+    );
+    assert_eq!(belongs(vec![refusal(400, 41_073)]).await, Err(Unfound::NoSuch));
     assert_eq!(class(&belongs(vec![refusal(400, 42_009)]).await), "hidden");
 }

@@ -30,7 +30,7 @@ pub(crate) enum Class {
 pub(crate) const fn class(code: i64) -> Class {
     match code {
         99_991_663 | 99_991_664 | 99_991_665 | 99_991_671 => Class::Token,
-        99_991_400 | 11_232 | 11_233 | 11_247 | 18_121 | 230_020 | 230_049 => Class::Retry,
+        99_991_400 | 11_232 | 11_233 | 11_247 | 18_121 | 230_020 | 230_049 | 232_019 => Class::Retry,
         1_500 | 2_200 => Class::Unclear,
         230_002 | 230_013 | 230_018 | 230_029 | 230_034 | 230_035 | 230_038 | 230_053 | 230_054 | 230_075
         | 232_009 | 232_011 | 99_992_361 => Class::Target,
@@ -97,16 +97,33 @@ impl Refused {
         }
     }
 
-    /// The codes, for logs and failures.
+    /// The codes with what can be done about them, for logs and failures of what a channel is there for: cards.
     pub(crate) fn why(&self) -> String {
-        let code = match (self.code, self.sub_code) {
+        let advice = self.code.and_then(advice).map(|advice| format!(": {advice}"));
+        [Some(self.code()), advice, self.missing()]
+            .into_iter()
+            .flatten()
+            .collect()
+    }
+
+    /// The codes and the scopes that are missing, for calls about anything else.
+    pub(crate) fn codes(&self) -> String {
+        [Some(self.code()), self.missing()]
+            .into_iter()
+            .flatten()
+            .collect()
+    }
+
+    fn code(&self) -> String {
+        match (self.code, self.sub_code) {
             (Some(code), Some(sub)) => format!("code {code}/{sub}"),
             (Some(code), None) => format!("code {code}"),
             (None, _) => format!("http {}", self.status),
-        };
-        let advice = self.code.and_then(advice).map(|advice| format!(": {advice}"));
-        let scopes = (!self.scopes.is_empty()).then(|| format!(" (missing: {})", self.scopes.join(", ")));
-        [Some(code), advice, scopes].into_iter().flatten().collect()
+        }
+    }
+
+    fn missing(&self) -> Option<String> {
+        (!self.scopes.is_empty()).then(|| format!(" (missing: {})", self.scopes.join(", ")))
     }
 }
 

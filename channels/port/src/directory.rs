@@ -92,10 +92,11 @@ pub enum Unfound {
         /// The platform's code, and the scope where it names one.
         why: String,
     },
-    /// The app may ask, but not about this one (outside its contact range).
+    /// The app may ask, but not about this one: a person or group outside its contact range, a chat that it is not in, a list
+    /// that is too long.
     #[error("the app may not see this one: {why}")]
     Hidden {
-        /// The platform's code.
+        /// The platform's code, or what is too long.
         why: String,
     },
     /// No answer that could be used.

@@ -97,7 +97,8 @@ impl SlackChannel {
             }
             next.clone_into(&mut cursor);
         }
-        Err(Unfound::MayNotAsk {
+        // Holds for this conversation, and says nothing of others.
+        Err(Unfound::Hidden {
             why: "too_many_members: name a user group instead".to_owned(),
         })
     }
@@ -118,8 +119,9 @@ async fn home(api: &Api) -> Result<Home, CallError> {
     })
 }
 
-/// What a failed call says. A code that says clearly that the app, its token or the platform is ill is a failure; any other
-/// refusal means that this app may not ask.
+/// What a failed call says, by the errors on the methods' pages. A code that says clearly that the app, its token or the platform
+/// is ill is a failure, one about this person or conversation holds for no other; any other refusal means that this app may not
+/// ask.
 fn unfound(error: CallError, method: &str) -> Unfound {
     let (why, failure) = match error {
         CallError::Unclear(why) => (why.clone(), Failure::Retry { after: None, why }),
@@ -133,7 +135,12 @@ fn unfound(error: CallError, method: &str) -> Unfound {
     };
     match why.as_str() {
         "user_not_found" | "users_not_found" | "no_such_subteam" => Unfound::NoSuch,
-        "user_not_visible" => Unfound::Hidden { why },
+        // About this one, whoever else the app may ask about.
+        "user_not_visible"
+        | "channel_not_found"
+        | "not_in_channel"
+        | "method_not_supported_for_channel_type" => Unfound::Hidden { why },
+        "fetch_members_failed" | "invalid_cursor" => odd(&why),
         "invalid_auth" | "not_authed" | "account_inactive" | "token_revoked" | "token_expired"
         | "accesslimited" | "request_not_built" => Unfound::Failed(failure),
         // An answer with nothing of Slack in it, or an address at which no such method is.

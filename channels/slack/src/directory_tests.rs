@@ -210,10 +210,30 @@ async fn a_conversation_is_read_page_by_page_and_not_for_ever() {
         json!("channel=C0APPROVE1&limit=200&cursor=bmV4dA%3D%3D")
     );
     let endless = (0..10).map(|_| page("U1", "again")).collect();
-    assert!(matches!(
-        members(Group::Chat, endless).await.0,
-        Err(Unfound::MayNotAsk { .. })
-    ));
+    let found = members(Group::Chat, endless).await.0;
+    assert!(
+        matches!(found, Err(Unfound::Hidden { .. })),
+        "one list that is too long says nothing of others: {found:?}"
+    );
+}
+
+#[tokio::test]
+async fn what_holds_for_one_conversation_closes_no_other() {
+    for (code, hidden) in [
+        ("channel_not_found", true),
+        ("not_in_channel", true),
+        ("method_not_supported_for_channel_type", true),
+        ("fetch_members_failed", false),
+        ("invalid_cursor", false),
+    ] {
+        let found = members(Group::Chat, vec![refuses(code)]).await.0;
+        let as_expected = match &found {
+            Err(Unfound::Hidden { .. }) => hidden,
+            Err(Unfound::Failed(_)) => !hidden,
+            _ => false,
+        };
+        assert!(as_expected, "{code}: {found:?}");
+    }
 }
 
 /// What the adapter was given stays out of what it tells.

@@ -23,6 +23,16 @@ pub struct Cast<'a> {
     pub account: Option<&'a Account>,
 }
 
+impl<'a> Cast<'a> {
+    /// Somebody who is known, whatever the account.
+    pub const fn without_account(person: &'a OperatorId) -> Self {
+        Self {
+            person,
+            account: None,
+        }
+    }
+}
+
 impl Directories {
     /// What the platforms say by now of those who voted; nothing of those of whom only the configuration speaks.
     pub async fn again(&self, org: &Org, votes: &[Cast<'_>], patience: Duration) -> Vec<Found> {

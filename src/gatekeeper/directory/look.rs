@@ -88,9 +88,11 @@ fn known(
 
 /// What groups give to one person.
 #[derive(Default)]
-struct Roles {
-    held: Vec<String>,
-    perhaps: Vec<String>,
+pub(super) struct Roles {
+    /// Whoever holds them is in a group.
+    pub(super) held: Vec<String>,
+    /// Whether the person is in the group could not be found out.
+    pub(super) perhaps: Vec<String>,
 }
 
 impl Parts {
@@ -129,32 +131,48 @@ impl Parts {
         if let Some(bar) = profile.bar {
             return Who::Kept(Refusal::Barred(bar));
         }
+        match self.named(home, ids, (vouched, &profile), roles, patience).await {
+            Ok(known) => Who::Person(Box::new(known)),
+            Err(who) => who,
+        }
+    }
+
+    /// The person behind an account that may decide: of the configuration, or by being in a group.
+    pub(super) async fn named(
+        self: &Arc<Self>,
+        home: &Listed,
+        ids: &[String],
+        (vouched, profile): (Option<&OperatorId>, &Profile),
+        roles: Roles,
+        patience: Duration,
+    ) -> Result<Known, Who> {
         let person = match vouched {
             Some(person) => Ok(Some(person.clone())),
-            None => self.by_address(home, ids, &profile, patience).await,
+            None => self.by_address(home, ids, profile, patience).await,
         };
         match person {
             Ok(Some(person)) => {
-                let found = self.found(home, id, &person, &profile, roles);
-                Who::Person(Box::new(known(home, ids, &person, Some(&profile), found)))
+                let id = ids.first().map_or("", String::as_str);
+                let found = self.found(home, id, &person, profile, roles);
+                Ok(known(home, ids, &person, Some(profile), found))
             }
-            Ok(None) if !roles.held.is_empty() => self.member(home, ids, &profile, roles),
-            Ok(None) if roles.perhaps.is_empty() => Who::Nobody,
-            Ok(None) | Err(TryAgain) => Who::Kept(Refusal::LookUpFailed),
+            Ok(None) if !roles.held.is_empty() => self.member(home, ids, profile, roles),
+            Ok(None) if roles.perhaps.is_empty() => Err(Who::Nobody),
+            Ok(None) | Err(TryAgain) => Err(Who::Kept(Refusal::LookUpFailed)),
         }
     }
 
     /// Somebody who is an operator only by being in a group.
-    fn member(&self, home: &Listed, ids: &[String], profile: &Profile, roles: Roles) -> Who {
+    fn member(&self, home: &Listed, ids: &[String], profile: &Profile, roles: Roles) -> Result<Known, Who> {
         let id = ids.first().map_or("", String::as_str);
         let person = match &profile.email {
             Some(email) => OperatorId(email.clone()),
             // Without an address nobody could tell that the same person answers on another platform too.
-            None if self.several.contains(&home.org) => return Who::Kept(Refusal::NotToldApart),
+            None if self.several.contains(&home.org) => return Err(Who::Kept(Refusal::NotToldApart)),
             None => account_id(home, id),
         };
         let found = self.found(home, id, &person, profile, roles);
-        Who::Person(Box::new(known(home, ids, &person, Some(profile), found)))
+        Ok(known(home, ids, &person, Some(profile), found))
     }
 
     /// The operator with the account's address, or whose address leads to the account.

@@ -27,6 +27,7 @@ use crate::lifecycle::Tasks;
 
 pub mod again;
 mod ask;
+mod company;
 pub mod look;
 pub mod requester;
 mod shelf;

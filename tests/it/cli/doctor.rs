@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{Ran, command};
-use crate::support::fake_feishu::{self, FakeFeishu};
+use crate::support::fake_feishu::{self, FakeFeishu, Person};
 use crate::support::fake_slack::{self, FakeSlack, User};
 use crate::support::program::{Place, Program};
 
@@ -62,6 +62,7 @@ fn state<'a>(told: &'a Value, name: &str) -> (&'a str, &'a str) {
 async fn a_set_up_is_followed_from_end_to_end() {
     let (slack, feishu) = (FakeSlack::start().await, FakeFeishu::start().await);
     slack.add_user(User::new("U024BE7LH", "dana@example.com"));
+    feishu.add_person(Person::new("ou_7d8a6e", "dana@example.com"));
     let place = Place::new();
     let config = config(&place, &slack, &feishu);
     let program = Program::start(place.clone(), &config, &[]).await;

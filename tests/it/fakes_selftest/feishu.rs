@@ -21,9 +21,9 @@ use crate::support::loopback;
 use crate::support::platform_request::PlatformRequest;
 
 const NOON: i64 = 1_795_953_600;
-const PERSON: &str = "ou_7d8a6e";
+pub(super) const PERSON: &str = "ou_7d8a6e";
 
-async fn tenant() -> FakeFeishu {
+pub(super) async fn tenant() -> FakeFeishu {
     let feishu = FakeFeishu::with_clock(Clock::standing_at(NOON)).await;
     feishu.add_person(Person::new(PERSON, "dana@example.com"));
     feishu
@@ -47,7 +47,7 @@ async fn token(feishu: &FakeFeishu) -> String {
     answer["tenant_access_token"].as_str().unwrap().to_owned()
 }
 
-async fn call(feishu: &FakeFeishu, method: &str, path: &str, body: &Value) -> (u16, Value) {
+pub(super) async fn call(feishu: &FakeFeishu, method: &str, path: &str, body: &Value) -> (u16, Value) {
     let token = token(feishu).await;
     call_as(feishu, &token, method, path, body).await
 }
@@ -217,6 +217,12 @@ async fn cards_that_break_a_rule_are_refused_with_the_sub_code() {
         (
             card_of(json!([{"tag": "collapsible_panel", "elements": [form(json!([]))]}])),
             "stands at the root",
+        ),
+        (
+            card_of(json!([form(
+                json!([{"tag": "input", "name": "a", "max_length": 5, "default_value": "123456"}])
+            )])),
+            "default_value is longer",
         ),
         (card_of(json!([{"tag": "hr", "element_id": "1st"}])), "element_id"),
     ];

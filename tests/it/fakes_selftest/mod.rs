@@ -1,5 +1,6 @@
 //! The fakes themselves: each refuses what its platform refuses, and signs as its platform signs.
 
+mod contacts;
 mod feishu;
 mod model_and_tool;
 mod program_and_pg;

@@ -8,7 +8,7 @@ use sha2::Sha256;
 
 use super::{Inbox, PATIENCE};
 use crate::support::clock::Clock;
-use crate::support::fake_slack::{APP, BOT_TOKEN, CHANNEL, FakeSlack, SIGNING_SECRET, TEAM, User};
+use crate::support::fake_slack::{APP, BOT_TOKEN, CHANNEL, FakeSlack, SIGNING_SECRET, Standing, TEAM, User};
 use crate::support::fault::{Door, Fault};
 use crate::support::loopback;
 
@@ -94,7 +94,7 @@ async fn tokens_and_scopes_are_checked() {
 async fn people_and_channels_are_found() {
     let slack = workspace().await;
     let mut gone = User::new("U0GONE", "gone@example.com");
-    gone.deleted = true;
+    gone.standing = Standing::Deactivated;
     slack.add_user(gone);
     let found = call(
         &slack,
@@ -120,7 +120,7 @@ async fn people_and_channels_are_found() {
     slack.remove_member("C2", PERSON);
     assert_eq!(
         call(&slack, "conversations.members", &json!({"channel": "C2"})).await["members"],
-        json!(["U0GONE"])
+        json!(["U0GATEBOT", "U0GONE"])
     );
     assert_eq!(
         call(&slack, "conversations.info", &json!({"channel": "C2"})).await["channel"]["is_member"],
@@ -468,16 +468,112 @@ async fn a_modal_opens_once_and_soon_and_is_submitted() {
         "expired_trigger_id"
     );
 
+    let third = trigger(&slack.click(&message, "reject", PERSON));
+    let mut full = open(&third);
+    full["view"]["blocks"][0]["element"]["initial_value"] = json!("x".repeat(3_001));
+    assert_eq!(call(&slack, "views.open", &full).await["error"], "invalid_blocks");
+    full["view"]["blocks"][0]["element"]["initial_value"] = json!("R&amp;D 🚀 <x>");
+    assert_eq!(call(&slack, "views.open", &full).await["ok"], true);
+    let given = slack.views().pop().unwrap();
+    slack.fill_in(&given, None, "", None).post(&inbox.url()).await;
+    let body = inbox.body(0);
+    let (_, sent) = form_urlencoded::parse(body.as_bytes()).next().unwrap();
+    assert!(
+        sent.contains("R&D :rocket: <x>"),
+        "what nobody touches comes back as Slack gives it: {sent}"
+    );
+
     let opened = slack.views().remove(0);
     let values = json!({"why": {"text": {"type": "plain_text_input", "value": "too much"}}});
     slack.submit_view(&opened, &values).post(&inbox.url()).await;
-    assert!(inbox.body(0).contains("view_submission") && inbox.body(0).contains(&opened.id));
+    assert!(inbox.body(1).contains("view_submission") && inbox.body(1).contains(&opened.id));
     slack
         .slash_command("/gatepost", "pending", PERSON)
         .post(&inbox.url())
         .await;
-    let fields: Vec<_> = form_urlencoded::parse(inbox.body(1).as_bytes())
+    let fields: Vec<_> = form_urlencoded::parse(inbox.body(2).as_bytes())
         .into_owned()
         .collect();
     assert!(fields.contains(&("command".to_owned(), "/gatepost".to_owned())));
+}
+
+/// A page, what a group holds, and what an app without a scope is told.
+#[tokio::test]
+async fn groups_are_listed_and_members_come_in_pages() {
+    let slack = workspace().await;
+    slack.add_user(User::new("U0SECOND1", "second@example.com"));
+    let page = |cursor: Value| {
+        let slack = &slack;
+        async move {
+            let args = json!({"channel": CHANNEL, "limit": 2, "cursor": cursor});
+            call(slack, "conversations.members", &args).await
+        }
+    };
+    let first = page(json!("")).await;
+    assert_eq!(first["members"].as_array().map(Vec::len), Some(2));
+    let next = first["response_metadata"]["next_cursor"].clone();
+    let last = page(next).await;
+    assert_eq!(
+        (&last["members"], &last["response_metadata"]["next_cursor"]),
+        (&json!(["U0SECOND1"]), &json!(""))
+    );
+    assert_eq!(page(json!("nonsense")).await["error"], "invalid_cursor");
+    let many = json!({"channel": CHANNEL, "limit": 1000});
+    assert_eq!(
+        call(&slack, "conversations.members", &many).await["error"],
+        "invalid_limit"
+    );
+
+    slack.set_user_group("S0614TZR7", &[PERSON]);
+    let group = json!({"usergroup": "S0614TZR7"});
+    assert_eq!(
+        call(&slack, "usergroups.users.list", &group).await["users"],
+        json!([PERSON])
+    );
+    let listed = call(&slack, "usergroups.list", &json!({"include_users": true})).await;
+    assert_eq!(listed["usergroups"][0]["users"], json!([PERSON]));
+    slack.disable_user_group("S0614TZR7");
+    assert_eq!(
+        call(&slack, "usergroups.users.list", &group).await["error"],
+        "no_such_subteam"
+    );
+    slack.downgrade();
+    assert_eq!(
+        call(&slack, "usergroups.users.list", &group).await["error"],
+        "plan_upgrade_required"
+    );
+    slack.revoke_scope("usergroups:read");
+    let missing = call(&slack, "usergroups.users.list", &group).await;
+    assert_eq!(
+        (&missing["error"], &missing["needed"]),
+        (&json!("missing_scope"), &json!("usergroups:read"))
+    );
+    for _ in 0..19 {
+        slack.grant_scope("usergroups:read");
+        call(&slack, "usergroups.list", &json!({})).await;
+    }
+    let busy = call(&slack, "usergroups.list", &json!({})).await;
+    assert_eq!(busy["error"], "ratelimited", "twenty a minute");
+}
+
+#[tokio::test]
+async fn an_account_is_what_the_workspace_says() {
+    let slack = workspace().await;
+    for (standing, key) in [
+        (Standing::Bot, "is_bot"),
+        (Standing::Guest, "is_restricted"),
+        (Standing::GuestOfOneChannel, "is_ultra_restricted"),
+        (Standing::Stranger, "is_stranger"),
+        (Standing::Invited, "is_invited_user"),
+        (Standing::Deactivated, "deleted"),
+    ] {
+        slack.change_user(PERSON, |user| user.standing = standing);
+        let found = call(&slack, "users.info", &json!({"user": PERSON})).await;
+        assert_eq!(found["user"][key], true, "{found}");
+    }
+    slack.change_user(PERSON, |user| user.standing = Standing::OfAnotherTeam);
+    slack.revoke_scope("users:read.email");
+    let found = call(&slack, "users.info", &json!({"user": PERSON})).await;
+    assert_ne!(found["user"]["team_id"], TEAM);
+    assert!(found["user"]["profile"]["email"].is_null(), "{found}");
 }

@@ -40,6 +40,7 @@ pub enum Storage {
 pub struct Plan {
     storage: Storage,
     clock: Clock,
+    operators: String,
     more: String,
     files: Vec<(String, String)>,
 }
@@ -50,6 +51,7 @@ impl Plan {
         Self {
             storage,
             clock: Clock::running(),
+            operators: String::new(),
             more: String::new(),
             files: Vec::new(),
         }
@@ -59,6 +61,12 @@ impl Plan {
     pub fn standing(mut self) -> Self {
         assert_eq!(self.storage, Storage::Sqlite, "PostgreSQL's clock runs");
         self.clock = Clock::standing_at(1_795_953_600);
+        self
+    }
+
+    /// One more operator: a line of the list, without its indentation and dash.
+    pub fn operator(mut self, entry: &str) -> Self {
+        self.operators = format!("{}  - {entry}\n", self.operators);
         self
     }
 
@@ -118,7 +126,7 @@ impl Plan {
             Storage::Sqlite => "sqlite://gatepost.db".to_owned(),
             Storage::Postgres => super::pg::fresh_database().await,
         };
-        let config = configuration(&place, &url, &slack, &feishu) + &self.more;
+        let config = configuration(&place, &url, &slack, &feishu, &self.operators) + &self.more;
         World {
             clock: self.clock,
             slack,
@@ -392,7 +400,7 @@ policy:
     - { name: never, tools: ["never__*"], effect: deny, reason: Nobody may do this }
 "#;
 
-fn configuration(place: &Place, url: &str, slack: &FakeSlack, feishu: &FakeFeishu) -> String {
+fn configuration(place: &Place, url: &str, slack: &FakeSlack, feishu: &FakeFeishu, others: &str) -> String {
     let listen = place.listen();
     let token = |(name, org, rest): (&str, &str, &str)| {
         let secret = secret_of(name);
@@ -400,6 +408,7 @@ fn configuration(place: &Place, url: &str, slack: &FakeSlack, feishu: &FakeFeish
     };
     let tokens = TOKENS.map(token).concat();
     let operators: String = PEOPLE.iter().map(Operator::yaml).collect();
+    let operators = operators + others;
     let slack_channel = |name: &str, channel: &str| {
         format!(
             "  - {{ name: {name}, kind: slack, org: acme, mode: webhook, base_url: \"{}\", bot_token: {}, \

@@ -1,5 +1,7 @@
 //! `POST /api/jobs/{id}/answer`: gives a parked job what it asked for.
 
+use std::sync::Arc;
+
 use axum::Json;
 use axum::extract::State;
 
@@ -11,6 +13,7 @@ use crate::http::body::{self, Members};
 use crate::http::problem::{Code, Problem};
 use crate::http::v1::WhichJob;
 use crate::job::answer::{Answer, Answered};
+use crate::job::cancel::By;
 use crate::job::view::JobView;
 
 /// Answers it.
@@ -26,6 +29,10 @@ pub async fn handle(
     let desk = api.desk().ok_or_else(|| Problem::new(Code::NotInstalled))?;
     let gatekeeper = api.gatekeeper();
     let (org, by) = person.acts();
+    let roll = match &by {
+        By::Operator(operator) => gatekeeper.roll_for(&org, operator, None).await?.0,
+        By::Token(_) => Arc::clone(gatekeeper.roll()),
+    };
     let known = gatekeeper.store().read().job(&job).await?;
     let answer = Answer {
         job,
@@ -35,7 +42,7 @@ pub async fn handle(
         question,
         hear: desk.hear(),
         confirmations: known.map(|job| job.confirmations).unwrap_or_default(),
-        roll: std::sync::Arc::clone(gatekeeper.roll()),
+        roll,
     };
     match gatekeeper.store().run(answer).await? {
         Answered::Done(job) => Ok(Json(view(&api, &job))),

@@ -6,6 +6,7 @@ use axum::response::Response;
 use serde_json::{Value, json};
 
 use super::card::{self, Refused};
+use super::contacts;
 use super::world::{Message, World};
 use super::{APP, APP_SECRET, Api, Call};
 
@@ -17,13 +18,24 @@ const TEXT_BODY: usize = 150 * 1024;
 
 /// A business error.
 pub(super) struct Failure {
+    status: u16,
     code: u32,
     text: String,
 }
 
 impl Failure {
     pub fn new(code: u32, text: &str) -> Self {
+        let status = match code {
+            10_014 => 200,
+            404 => 404,
+            _ => 400,
+        };
+        Self::with_status(status, code, text)
+    }
+
+    pub fn with_status(status: u16, code: u32, text: &str) -> Self {
         Self {
+            status,
             code,
             text: text.to_owned(),
         }
@@ -36,7 +48,7 @@ impl From<Refused> for Failure {
     }
 }
 
-type Outcome = Result<Value, Failure>;
+pub(super) type Outcome = Result<Value, Failure>;
 
 /// Reads a call.
 pub(super) fn read(method: &Method, uri: &Uri, headers: &HeaderMap, body: &Bytes) -> Call {
@@ -57,6 +69,9 @@ pub(super) fn read(method: &Method, uri: &Uri, headers: &HeaderMap, body: &Bytes
         ("GET", ["im", "v1", "chats", _]) => Api::Chat,
         ("GET", ["im", "v1", "chats", _, "members"]) => Api::Members,
         ("POST", ["contact", "v3", "users", "batch_get_id"]) => Api::BatchGetId,
+        ("GET", ["contact", "v3", "users", _]) => Api::User,
+        ("GET", ["contact", "v3", "group", _, "member", "simplelist"]) => Api::GroupMembers,
+        ("GET", ["contact", "v3", "group", "member_belong"]) => Api::GroupsOfUser,
         ("POST", ["callback", "ws", "endpoint"]) => Api::Endpoint,
         ("GET", ["application", "v6", "scopes"]) => Api::Scopes,
         ("GET", ["application", "v6", "applications", APP]) => Api::Application,
@@ -83,12 +98,8 @@ pub(super) fn answer(world: &mut World, call: &Call, uri: &Uri, size: usize, now
         .header("x-tt-logid", &log_id);
     let body = match authorise(world, call, now_ms).and_then(|()| carry_out(world, call, uri, size, now_ms)) {
         Ok(body) => body,
-        Err(Failure { code, text }) => {
-            answer = answer.status(match code {
-                10_014 => 200,
-                404 => 404,
-                _ => 400,
-            });
+        Err(Failure { status, code, text }) => {
+            answer = answer.status(status);
             json!({"code": code, "msg": text, "error": {"log_id": log_id}})
         }
     };
@@ -127,7 +138,7 @@ fn authorise(world: &World, call: &Call, now_ms: i64) -> Result<(), Failure> {
     ))
 }
 
-fn done(data: &Value) -> Value {
+pub(super) fn done(data: &Value) -> Value {
     json!({"code": 0, "msg": "success", "data": data})
 }
 
@@ -141,10 +152,7 @@ fn carry_out(world: &mut World, call: &Call, uri: &Uri, size: usize, now_ms: i64
         Api::CardUpdate => card_update(world, &call.body, now_ms),
         Api::Ephemeral => ephemeral(world, &call.body, size),
         Api::Endpoint => endpoint(world, &call.body),
-        Api::Scopes => Ok(done(&json!({"scopes": [
-            {"scope_name": "im:message:send_as_bot", "grant_status": 1, "scope_type": "tenant"},
-            {"scope_name": "im:chat:readonly", "grant_status": 1, "scope_type": "tenant"},
-        ]}))),
+        Api::Scopes => Ok(contacts::granted(world)),
         Api::Application => Ok(done(&json!({"app": world.app}))),
         Api::BotInfo => Ok(json!({"code": 0, "msg": "ok", "bot": {
             "activate_status": 2, "app_name": "Gatepost", "avatar_url": "", "ip_white_list": [],
@@ -156,28 +164,11 @@ fn carry_out(world: &mut World, call: &Call, uri: &Uri, size: usize, now_ms: i64
                 &json!({"name": "Approvals", "chat_mode": "group", "chat_status": "normal"}),
             ))
         }
-        Api::Members => {
-            member_chat(world, id)?;
-            let items: Vec<_> = world
-                .people
-                .keys()
-                .map(|id| json!({"member_id": id, "name": id}))
-                .collect();
-            Ok(done(
-                &json!({"items": items, "has_more": false, "page_token": "", "member_total": items.len()}),
-            ))
-        }
-        Api::BatchGetId => {
-            let emails = call.body["emails"].as_array().cloned().unwrap_or_default();
-            let found = emails.iter().map(|email| {
-                let person = world.people.values().find(|person| *email == *person.email);
-                match person {
-                    Some(person) => json!({"user_id": person.open_id, "email": email}),
-                    None => json!({"email": email}),
-                }
-            });
-            Ok(done(&json!({"user_list": found.collect::<Vec<_>>()})))
-        }
+        Api::Members => contacts::in_chat(world, id, uri),
+        Api::BatchGetId => contacts::by_address(world, &call.body, uri, now_ms),
+        Api::User => contacts::account(world, id, uri, now_ms),
+        Api::GroupMembers => contacts::in_group(world, id, uri, now_ms),
+        Api::GroupsOfUser => contacts::groups_of(world, uri, now_ms),
         Api::Unknown => Err(Failure::new(404, "404 page not found")),
     }
 }

@@ -4,6 +4,7 @@
 
 mod card;
 mod click;
+mod contacts;
 mod markdown;
 mod methods;
 pub mod say;
@@ -21,6 +22,7 @@ use axum::response::Response;
 use serde_json::Value;
 
 pub use click::{Clicked, Toast};
+pub use contacts::Status;
 pub use world::{Message, Person};
 
 use super::clock::Clock;
@@ -65,6 +67,12 @@ pub enum Api {
     Members,
     /// `POST contact/v3/users/batch_get_id`
     BatchGetId,
+    /// `GET contact/v3/users/{id}`
+    User,
+    /// `GET contact/v3/group/{id}/member/simplelist`
+    GroupMembers,
+    /// `GET contact/v3/group/member_belong`
+    GroupsOfUser,
     /// `GET application/v6/scopes`
     Scopes,
     /// `GET application/v6/applications/{id}`
@@ -139,7 +147,7 @@ impl FakeFeishu {
 
     /// A further group with the bot in it.
     pub fn add_chat(&self, id: &str) {
-        self.world(|world| world.chats.insert(id.to_owned(), Chat { bot_is_member: true }));
+        self.world(|world| world.chats.insert(id.to_owned(), Chat::with_bot()));
     }
 
     /// From now on the group answers 230002.

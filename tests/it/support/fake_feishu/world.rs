@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use serde_json::{Value, json};
 
 use super::super::limiter::Limiter;
+use super::contacts::{Group, SCOPES, Status};
 use super::{CHAT, Call};
 
 /// A person of the tenant.
@@ -18,6 +19,12 @@ pub struct Person {
     pub user_id: Option<String>,
     /// What `batch_get_id` finds.
     pub email: String,
+    /// What the account is.
+    pub status: Status,
+    /// Whether the contact range of the app holds the person.
+    pub in_range: bool,
+    /// The department, by which a group may hold the person.
+    pub department: Option<String>,
 }
 
 impl Person {
@@ -29,6 +36,9 @@ impl Person {
             union_id,
             user_id: None,
             email: email.to_owned(),
+            status: Status::Active,
+            in_range: true,
+            department: None,
         }
     }
 }
@@ -122,6 +132,16 @@ pub(super) fn callback_value(button: &Value) -> Value {
 #[derive(Debug)]
 pub(super) struct Chat {
     pub bot_is_member: bool,
+    pub absent: BTreeSet<String>,
+}
+
+impl Chat {
+    pub fn with_bot() -> Self {
+        Self {
+            bot_is_member: true,
+            absent: BTreeSet::new(),
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -136,6 +156,11 @@ pub(super) struct CardToken {
 pub(super) struct World {
     pub chats: BTreeMap<String, Chat>,
     pub people: BTreeMap<String, Person>,
+    pub groups: BTreeMap<String, Group>,
+    /// What the app may ask of the contacts.
+    pub scopes: BTreeSet<String>,
+    /// 50 calls a second of each of these.
+    pub contact_calls: Limiter,
     pub messages: Vec<Message>,
     pub ephemerals: Vec<(String, String, Value)>,
     pub calls: Vec<Call>,
@@ -158,8 +183,11 @@ pub(super) struct World {
 impl World {
     pub fn new() -> Self {
         Self {
-            chats: BTreeMap::from([(CHAT.to_owned(), Chat { bot_is_member: true })]),
+            chats: BTreeMap::from([(CHAT.to_owned(), Chat::with_bot())]),
             people: BTreeMap::new(),
+            groups: BTreeMap::new(),
+            scopes: SCOPES.map(str::to_owned).into(),
+            contact_calls: Limiter::new(20, 50),
             messages: Vec::new(),
             ephemerals: Vec::new(),
             calls: Vec::new(),

@@ -6,6 +6,7 @@ use axum::response::Response;
 use serde_json::{Map, Value, json};
 
 use super::block_kit::{self, Refusal};
+use super::people;
 use super::socket::APP_TOKEN;
 use super::view;
 use super::world::{Message, Revision, World};
@@ -118,6 +119,7 @@ fn authorise(world: &World, call: &Call, headers: &HeaderMap) -> Result<(), Fail
         "conversations.info" | "conversations.members" => "channels:read",
         "users.info" => "users:read",
         "users.lookupByEmail" => "users:read.email",
+        "usergroups.list" | "usergroups.users.list" => "usergroups:read",
         _ => return Ok(()),
     };
     if world.scopes.iter().any(|scope| scope == needed) {
@@ -132,6 +134,7 @@ fn authorise(world: &World, call: &Call, headers: &HeaderMap) -> Result<(), Fail
 
 fn carry_out(world: &mut World, call: &Call, now_ms: i64) -> Outcome {
     let args = &call.args;
+    people::limit(world, &call.method, now_ms)?;
     match call.method.as_str() {
         "auth.test" => Ok(json!({
             "url": "https://gatepost-test.slack.com/", "team": "Gatepost test", "user": "gatepost",
@@ -153,30 +156,20 @@ fn carry_out(world: &mut World, call: &Call, now_ms: i64) -> Outcome {
             }}))
         }
         "conversations.members" => {
-            let channel = known_channel(world, args)?;
-            let absent = &world.channels[&channel].absent;
-            let members: Vec<_> = world.users.keys().filter(|id| !absent.contains(*id)).collect();
-            Ok(json!({"members": members, "response_metadata": {"next_cursor": ""}}))
+            known_channel(world, args)?;
+            people::in_channel(world, args)
         }
-        "users.info" => {
-            let user = world.users.get(text(args, "user")).ok_or("user_not_found")?;
-            Ok(json!({"user": user.shown()}))
-        }
-        "users.lookupByEmail" => {
-            let email = text(args, "email");
-            let user = world
-                .users
-                .values()
-                .find(|user| user.email.eq_ignore_ascii_case(email) && !user.deleted);
-            Ok(json!({"user": user.ok_or("users_not_found")?.shown()}))
-        }
+        "users.info" => people::info(world, args),
+        "users.lookupByEmail" => people::by_email(world, args),
+        "usergroups.list" => people::groups(world, args),
+        "usergroups.users.list" => people::in_group(world, args),
         "views.open" => view::open(world, args, now_ms),
         "views.update" => view::update(world, args),
         _ => Err("unknown_method".into()),
     }
 }
 
-fn text<'a>(args: &'a Value, name: &str) -> &'a str {
+pub(super) fn text<'a>(args: &'a Value, name: &str) -> &'a str {
     args[name].as_str().unwrap_or_default()
 }
 

@@ -5,6 +5,7 @@
 mod block_kit;
 mod click;
 mod methods;
+mod people;
 pub mod socket;
 mod view;
 mod world;
@@ -21,6 +22,7 @@ use axum::routing::any;
 use serde_json::Value;
 
 pub use click::Signed;
+pub use people::Standing;
 pub use world::{Message, User, View};
 
 use super::clock::Clock;
@@ -146,6 +148,11 @@ impl FakeSlack {
     /// Takes a granted scope away.
     pub fn revoke_scope(&self, scope: &str) {
         self.world(|world| world.scopes.retain(|granted| granted != scope));
+    }
+
+    /// Gives a scope.
+    pub fn grant_scope(&self, scope: &str) {
+        self.world(|world| world.scopes.push(scope.to_owned()));
     }
 
     /// Switches the limit of one message a second and channel (burst 5). It is on at the start.

@@ -5,6 +5,7 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use serde_json::{Value, json};
 
 use super::super::limiter::Limiter;
+use super::people::{Standing, Tiers, UserGroup};
 use super::{CHANNEL, Call, TEAM};
 
 /// A person (or bot) of the workspace.
@@ -16,8 +17,8 @@ pub struct User {
     pub email: String,
     /// The name shown.
     pub name: String,
-    /// Whether the account is deactivated.
-    pub deleted: bool,
+    /// What the account is.
+    pub standing: Standing,
 }
 
 impl User {
@@ -27,17 +28,13 @@ impl User {
             id: id.to_owned(),
             email: email.to_owned(),
             name: id.to_lowercase(),
-            deleted: false,
+            standing: Standing::Member,
         }
     }
 
-    pub(super) fn shown(&self) -> Value {
-        json!({
-            "id": self.id, "team_id": TEAM, "name": self.name, "deleted": self.deleted,
-            "real_name": self.name, "is_bot": false, "is_app_user": false,
-            "is_restricted": false, "is_ultra_restricted": false,
-            "profile": {"email": self.email, "real_name": self.name, "display_name": self.name},
-        })
+    /// The same account, standing otherwise.
+    pub fn standing(self, standing: Standing) -> Self {
+        Self { standing, ..self }
     }
 }
 
@@ -242,6 +239,9 @@ pub(super) struct Trigger {
 pub(super) struct World {
     pub channels: BTreeMap<String, Channel>,
     pub users: BTreeMap<String, User>,
+    pub user_groups: BTreeMap<String, UserGroup>,
+    pub tiers: Tiers,
+    pub paid: bool,
     pub messages: Vec<Message>,
     pub ephemerals: Vec<(String, String, Value)>,
     pub views: Vec<View>,
@@ -265,11 +265,15 @@ impl World {
             "im:read",
             "users:read",
             "users:read.email",
+            "usergroups:read",
             "commands",
         ];
         Self {
             channels: BTreeMap::from([(CHANNEL.to_owned(), Channel::with_bot())]),
             users: BTreeMap::new(),
+            user_groups: BTreeMap::new(),
+            tiers: Tiers::default(),
+            paid: true,
             messages: Vec::new(),
             ephemerals: Vec::new(),
             views: Vec::new(),
