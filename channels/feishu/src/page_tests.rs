@@ -276,10 +276,7 @@ fn arguments_stand_in_a_field_whole_or_not_at_all() {
 
 #[test]
 fn changed_arguments_are_read_with_the_press_or_it_is_none() {
-    let button = ButtonValue {
-        token: ButtonToken::new([9; 16]),
-        revision: 7,
-    };
+    let button = ButtonValue::one(ButtonToken::new([9; 16]), 7);
     let seen = SEEN.to_string();
     let value = json!({"decision": "approve", "b": button.to_string(), "seen": seen, "edited": true});
     let by_name = || {
