@@ -106,6 +106,15 @@ impl Draft {
         self
     }
 
+    /// With a fact, where there is one.
+    #[must_use]
+    pub fn with_some(self, name: &str, value: Option<impl Into<Value>>) -> Self {
+        match value {
+            Some(value) => self.with(name, value),
+            None => self,
+        }
+    }
+
     /// With free text, when there is any.
     #[must_use]
     pub fn with_private(self, name: &'static str, opening: Option<Opening>) -> Self {

@@ -20,7 +20,7 @@ use super::press::{CHAT, SECRET, USER, press};
 use crate::app::{Outside, Server};
 use crate::config::{Config, Loaded};
 use crate::confirmation::Dossier;
-use crate::delivery::plan::Planned;
+use crate::delivery::plan::Spares;
 use crate::delivery::record::{Record, Sent};
 use crate::delivery::{Errand, OutboxItem};
 use crate::gate::json::ReadLimits;
@@ -227,17 +227,18 @@ pub async fn park(gatekeeper: &Gatekeeper, first: usize, count: usize) -> Result
                 edition: dossier.confirmation.edition,
                 alone: true,
             },
-            spares: Planned::default(),
+            beside: Vec::new(),
+            spares: Spares::new(),
         };
         gatekeeper
             .store()
             .run(record)
             .await
             .map_err(|error| BenchError::other(&error))?;
-        let button = ButtonValue {
-            token: gatekeeper.maker().key().button(&card.id, &card.nonce),
-            revision: dossier.confirmation.revision,
-        };
+        let button = ButtonValue::one(
+            gatekeeper.maker().key().button(&card.id, &card.nonce),
+            dossier.confirmation.revision,
+        );
         Ok(Parked {
             id: dossier.confirmation.id,
             button,

@@ -307,6 +307,7 @@ impl Intake {
                 },
                 asks_back: false,
                 alone: false,
+                set: None,
             },
             ballot: attended.ballot,
             wants: ask.wants,

@@ -14,8 +14,8 @@ use gatepost_channel::{
 use tracing::{debug, info, warn};
 
 use crate::clock::Clock;
-use crate::confirmation::Status;
 use crate::confirmation::decide::{Backing, Clicked, Decide, Decided, Surface, Target};
+use crate::confirmation::{Dossier, Status};
 use crate::delivery::button::token_hash;
 use crate::delivery::notice::QueueNotice;
 use crate::delivery::registry::Listed;
@@ -25,6 +25,7 @@ use crate::ids::{ChannelName, OutboxId};
 use crate::lifecycle::Tasks;
 use crate::storage::{ReplayKey, StoreError};
 
+mod all;
 mod command;
 mod edited;
 mod form;
@@ -153,6 +154,9 @@ impl Intake {
             Err(reason) => return self.nowhere(listed, &click.user, reason),
         };
         self.note_click(home);
+        if let Some(set) = click.button.and_then(|button| button.set) {
+            return self.rule_all(home, click, replay, set).await;
+        }
         let deciding = async {
             let (decide, unfit) = self.decide(home, click, replay).await?;
             Ok::<_, StoreError>((self.gatekeeper.store().run(decide).await?, unfit))
@@ -165,14 +169,17 @@ impl Intake {
                     stored: true,
                 }
             }
-            failed => {
-                warn!(channel = %home.name, error = ?failed.err().map(|_| "too slow"), "a click could not be stored in time");
-                metrics::counter!("gatepost_callbacks_unstored_total").increment(1);
-                Answer {
-                    reply: self.say(home, "try_again", ReplyTone::Warning, true, None),
-                    stored: false,
-                }
-            }
+            failed => self.not_stored(home, failed.err().map(|_| "too slow")),
+        }
+    }
+
+    /// Nothing was decided; the person may press again.
+    fn not_stored(&self, home: &Listed, why: Option<&'static str>) -> Answer {
+        warn!(channel = %home.name, error = ?why, "a click could not be stored in time");
+        metrics::counter!("gatepost_callbacks_unstored_total").increment(1);
+        Answer {
+            reply: self.say(home, "try_again", ReplyTone::Warning, true, None),
+            stored: false,
         }
     }
 
@@ -243,6 +250,7 @@ impl Intake {
                 replay,
                 asks_back: home.channel.dialogs().is_some() && click.opener.is_some(),
                 alone: click.vantage != Vantage::Card,
+                set: None,
             }),
             ballot,
             decision: click.decision,
@@ -269,25 +277,10 @@ impl Intake {
         let asked_back = self.ask_back(home, click, &decided);
         // A dialogue says itself why it stays open.
         let told_there = click.vantage != Vantage::Card && said.refused;
-        if let (true, Some(_), Some(user)) = (
-            said.tell && !said.replayed && !asked_back && !told_there,
-            home.channel.private_notice(),
-            click.user.ids.first(),
-        ) {
-            let notice = QueueNotice {
-                id: OutboxId::fresh(&**self.gatekeeper.ids()),
-                confirmation: decided
-                    .dossier
-                    .as_ref()
-                    .map(|dossier| dossier.confirmation.id.clone()),
-                channel: home.name.clone(),
-                user: user.clone(),
-                chat: click.chat.clone(),
-                text: self.words(home, said.key, Some(&decided)),
-            };
-            if let Err(error) = self.gatekeeper.store().run(notice).await {
-                warn!(%error, channel = %home.name, "a private notice could not be queued");
-            }
+        if said.tell && !said.replayed && !asked_back && !told_there {
+            let text = self.words(home, said.key, Some(&decided));
+            self.tell_clicker(home, click, decided.dossier.as_ref(), text)
+                .await;
         }
         // What is shown to one person is brought up to date where it stands; the group's card is no answer to it until that is over.
         let settled = decided
@@ -297,6 +290,24 @@ impl Intake {
         let shown = Some(&decided).filter(|_| click.vantage == Vantage::Card || settled);
         let reply = self.say(home, said.key, said.tone, said.refused, shown);
         Self::explain(reply, &decided, unfit.as_ref())
+    }
+
+    /// Queues a private notice to who clicked, on platforms that cannot say it in the answer.
+    async fn tell_clicker(&self, home: &Listed, click: &Click, about: Option<&Dossier>, text: String) {
+        let (Some(_), Some(user)) = (home.channel.private_notice(), click.user.ids.first()) else {
+            return;
+        };
+        let notice = QueueNotice {
+            id: OutboxId::fresh(&**self.gatekeeper.ids()),
+            confirmation: about.map(|dossier| dossier.confirmation.id.clone()),
+            channel: home.name.clone(),
+            user: user.clone(),
+            chat: click.chat.clone(),
+            text,
+        };
+        if let Err(error) = self.gatekeeper.store().run(notice).await {
+            warn!(%error, channel = %home.name, "a private notice could not be queued");
+        }
     }
 
     fn say(
@@ -317,7 +328,7 @@ impl Intake {
                 .find(|delivery| delivery.asks() && delivery.channel == home.name)
                 // Where the platform refused the content of the card, it would refuse it with the answer as well.
                 .filter(|delivery| delivery.standing.iter().all(|message| !message.minimal))?;
-            Some(maker.card(dossier, delivery, &home.voice, self.clock.now()))
+            Some(maker.message(dossier, &decided.fellows, delivery, &home.voice, self.clock.now()))
         });
         Reply {
             tone,

@@ -141,7 +141,8 @@ pub fn refused(refusal: Refusal, dossier: Option<&Dossier>) -> Said {
     }
 }
 
-const fn armed(waiting: Waiting) -> &'static str {
+/// The words for an approval that waits for what completes it.
+pub const fn armed(waiting: Waiting) -> &'static str {
     match waiting {
         Waiting::Code => "armed_code",
         Waiting::SecondPerson => "armed_second_person",
@@ -212,6 +213,7 @@ mod tests {
             let decided = |ruling| Decided {
                 ruling,
                 dossier: None,
+                fellows: Vec::new(),
                 card: None,
             };
             let first = of(&decided(Ruling::Refused(refusal)), Decision::Approve);

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use gatepost_channel::Risk;
 
+use crate::gate::collapse::{self, Collapse};
 use crate::gate::decision::{RequireReason, Stage};
 use crate::gate::edit::EditScope;
 use crate::gate::grant::{GrantArguments, GrantScope, GrantTerms};
@@ -29,6 +30,7 @@ const REASONS: [(&str, RequireReason); 3] = [
 ];
 /// The longest span of a policy.
 pub(super) const LONGEST: Duration = Duration::from_hours(366 * 24);
+const LONGEST_WINDOW: Duration = Duration::from_hours(1);
 
 /// The section as it was read. What could not be read is `None`, so that rules keep their places.
 pub(super) struct PolicyDraft {
@@ -126,6 +128,9 @@ fn decode_confirm(map: &mut MapReader<'_>, cx: &Context<'_>) -> Option<ConfirmSo
         stages: None,
         grants: None,
         edits: None,
+        collapse: map
+            .optional("collapse")
+            .and_then(|collapse| decode_collapse(&collapse)),
         after: super::after::decode(map),
         step_up: map.optional("step_up").and_then(|asked| decode_step_up(&asked)),
         break_glass: None,
@@ -225,6 +230,20 @@ fn decode_stages(reader: &Reader<'_>) -> Option<Vec<Stage>> {
         })
     };
     reader.list()?.iter().map(decode).collect()
+}
+
+/// When like requests share a card.
+fn decode_collapse(reader: &Reader<'_>) -> Option<Collapse> {
+    let mut map = reader.map()?;
+    let window = map
+        .required("window")
+        .and_then(|window| window.span(Duration::from_secs(1), LONGEST_WINDOW));
+    let most = map.optional("most").map(|most| most.integer(1, collapse::MOST));
+    map.finish();
+    Some(Collapse {
+        window_ms: i64::try_from(window?.as_millis()).unwrap_or(i64::MAX),
+        most: most.unwrap_or(Some(collapse::MOST))?,
+    })
 }
 
 /// What an approval may let run beside the call.

@@ -111,25 +111,17 @@ impl Decide {
             .about(id)
             .with("decision", cast.decision.as_str())
             .with("surface", cast.surface.as_str())
-            .with_private("reason", cast.reason.clone());
-        if let Some(scope) = cast.wished {
-            draft = draft.with("grant", scope.to_string());
-        }
-        if let Some(name) = stage::at(&row.in_force(), cast.stage).name {
-            draft = draft.with("stage", name);
-        }
-        if let Some(absent) = &cast.acting_for {
-            draft = draft.with("acting_for", absent.as_str());
-        }
-        if cast.code {
-            draft = draft.with("code", true);
-        }
-        if let Some(second) = &cast.second {
-            draft = draft.with("confirmed_by", second.person.as_str());
-        }
-        if edit > 0 {
-            draft = draft.with("edit", edit);
-        }
+            .with_private("reason", cast.reason.clone())
+            .with_some("grant", cast.wished.map(|scope| scope.to_string()))
+            .with_some("stage", stage::at(&row.in_force(), cast.stage).name)
+            .with_some("acting_for", cast.acting_for.as_ref().map(OperatorId::as_str))
+            .with_some("code", cast.code.then_some(true))
+            .with_some(
+                "confirmed_by",
+                cast.second.as_ref().map(|second| second.person.as_str()),
+            )
+            .with_some("edit", (edit > 0).then_some(edit))
+            .with_some("set", self.set().map(|set| set.to_string()));
         draft.job = job;
         draft.channel = cast.channel.as_ref().map(|channel| channel.0.clone());
         workspace.audit(draft);

@@ -1,12 +1,12 @@
 //! The card that was clicked: how the request behind a press is found, and what must match before anything else is asked.
 
-use gatepost_channel::MessageRef;
+use gatepost_channel::{MessageRef, SetCode};
 
 use super::decide::Refusal;
 use super::settle::refresh_cards;
-use super::{DeliveryState, Standing};
+use super::{DeliveryState, Standing, set};
 use crate::delivery::OutboxItem;
-use crate::ids::{ChannelName, ConfirmationId, DeliveryId, Org, OutboxId};
+use crate::ids::{ChannelName, ConfirmationId, DeliveryId, Org};
 use crate::storage::{ReplayKey, TokenHash, Workspace};
 
 /// The card that was clicked, all of it from the verified callback.
@@ -28,6 +28,8 @@ pub struct Clicked {
     pub asks_back: bool,
     /// Whether it came from something opened for the person alone. That never tells us where a card stands.
     pub alone: bool,
+    /// The set that was answered at once, if it was.
+    pub set: Option<SetCode>,
 }
 
 impl Clicked {
@@ -54,24 +56,31 @@ impl Clicked {
             return Err((Some(id), Refusal::UnknownCard));
         }
         if !delivery.standing.iter().any(|message| message.at == self.at) {
-            // Only while a post has an unknown outcome may a card stand that we have not heard of; it is recorded.
-            if self.alone || (delivery.state != DeliveryState::Sending && !delivery.unheard) {
+            // Only while a post has an unknown outcome may a card stand that we have not heard of; it is recorded. Nor may it be
+            // the message of another card that was once shared with this one.
+            let doubtful = delivery.state == DeliveryState::Sending || delivery.unheard;
+            if self.alone || !doubtful || set::is_of_another(workspace, &id, &card, &self.at) {
                 return Err((Some(id), Refusal::OtherMessage));
             }
-            let standing = Standing {
-                at: self.at.clone(),
-                edition: 0,
-                minimal: false,
-                reader: None,
-            };
-            workspace.change_delivery(&card, |delivery| {
-                delivery.standing.push(standing);
-                delivery.state = DeliveryState::Posted;
-                delivery.unheard = false;
-            });
+            // All cards that were in that post are heard of.
+            for (_, card) in set::sharing(workspace, &id, &card) {
+                let standing = Standing {
+                    at: self.at.clone(),
+                    edition: 0,
+                    minimal: false,
+                    reader: None,
+                };
+                workspace.change_delivery(&card, |delivery| {
+                    if delivery.unheard || delivery.state == DeliveryState::Sending {
+                        delivery.standing.push(standing);
+                        delivery.state = DeliveryState::Posted;
+                        delivery.unheard = false;
+                    }
+                });
+            }
             refresh_cards(workspace, &id);
             // The press told what the sender still waits for, or died waiting for.
-            let row = OutboxId::of_card(&card);
+            let row = set::outbox_row(workspace, &card);
             if let Some(item) = workspace.outbox(&row).cloned() {
                 let not_before = workspace.now();
                 workspace.put_outbox(OutboxItem {

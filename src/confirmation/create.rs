@@ -9,6 +9,7 @@ use crate::ids::{ConfirmationId, Ids, Org};
 use crate::storage::{CallKey, Touches, Transaction, TwinKey, Workspace};
 
 use super::roll::Roll;
+use super::set::{self, Joining};
 use super::settle::{refresh_cards, settle};
 use super::{Asked, Basis, Confirmation, Delivery, Dossier, Ledger, Permit, Progress, State, grant};
 use crate::gate::Terms;
@@ -33,6 +34,8 @@ pub struct Create {
     /// Lets the call run under a grant: who may decide, as the configuration has it now, since a grant counts only while those
     /// who gave it may. Nothing where somebody asks for a person about this very call.
     pub grantors: Option<Arc<Roll>>,
+    /// Lets the request share a card with those like it; nothing where its terms do not.
+    pub collapse: Option<Joining>,
     /// Joins an open request of the same session, tool and arguments, for hosts without lasting call ids.
     pub join_twin: bool,
     /// The arguments as people may see them, for the audit log: see [`shown_args`].
@@ -100,6 +103,9 @@ impl Transaction for Create {
         touches.calls.extend(self.call_key());
         touches.twins.extend(self.twin_key());
         touches.jobs.extend(self.asked.job.clone());
+        touches
+            .alikes
+            .extend(self.collapse.as_ref().map(|joining| joining.alike));
         if self.grantors.is_some() && self.terms.decision.grants.is_some() {
             touches.grant_keys.insert(grant::key(&self.org, &self.asked));
         }
@@ -139,13 +145,14 @@ impl Transaction for Create {
                 roll,
             )
         });
-        let confirmation = Confirmation {
+        let mut confirmation = Confirmation {
             id: self.id.clone(),
             org: self.org.clone(),
             asked: self.asked.clone(),
             rule: self.rule.clone(),
             reason: self.reason.clone(),
             terms: self.terms.clone(),
+            set: None,
             created_at: now,
             expires_at: gatepost_channel::UtcMillis(now.0.saturating_add(self.terms.timeout_ms)),
             state: State::Pending,
@@ -158,7 +165,7 @@ impl Transaction for Create {
             edition: 1,
             version: 0,
         };
-        let mut draft = Draft::new(
+        let draft = Draft::new(
             &self.org,
             "confirmation.created",
             Actor::Token(self.asked.token.0.clone()),
@@ -168,17 +175,21 @@ impl Transaction for Create {
         .with("quorum", self.terms.quorum)
         .with("expires_at", rfc3339(confirmation.expires_at))
         .committed("tool_args", self.shown_args.clone())
-        .with_private("requester", self.shown_requester.clone());
-        if let Some(rule) = &self.rule {
-            draft = draft.with("rule", rule.as_str());
-        }
-        draft.job.clone_from(&self.asked.job);
+        .with_private("requester", self.shown_requester.clone())
+        .with_some("rule", self.rule.as_deref());
         // Nobody is asked about what was granted: there are no cards.
-        let cards = if granted.is_some() {
+        let mut cards = if granted.is_some() {
             Vec::new()
         } else {
             self.deliveries.clone()
         };
+        if let Some(joining) = self.collapse.as_ref().filter(|_| granted.is_none()) {
+            cards = set::join(workspace, joining, &mut confirmation, cards);
+        }
+        let set = confirmation.set.as_ref();
+        let beside = set.filter(|set| set.first != self.id);
+        let mut draft = draft.with_some("beside", beside.map(|set| set.first.as_str()));
+        draft.job.clone_from(&self.asked.job);
         workspace.insert_confirmation(confirmation, cards);
         workspace.audit(draft);
         if let Some(id) = granted {

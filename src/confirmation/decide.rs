@@ -4,11 +4,11 @@
 use std::borrow::Cow;
 use std::sync::Arc;
 
-use gatepost_channel::{Decision, UtcMillis};
+use gatepost_channel::{Decision, SetCode, UtcMillis};
 
 use crate::audit::{Actor, Draft, Opening};
 use crate::delivery::OutboxItem;
-use crate::ids::{ChannelName, ConfirmationId, DeliveryId, OperatorId, Org, OutboxId};
+use crate::ids::{ChannelName, ConfirmationId, DeliveryId, OperatorId, Org};
 use crate::storage::{ReplayKey, ReplayRow, Touches, Transaction, Workspace};
 
 use super::break_glass::{self, Glass};
@@ -20,7 +20,7 @@ pub use super::refusal::Refusal;
 use super::roll::Roll;
 pub use super::spoken::Spoken;
 use super::step_up::{self, Waiting};
-use super::{Confirmation, Delivery, Dossier, Status, Vote, proof, stage};
+use super::{Confirmation, Delivery, Dossier, Status, Vote, proof, set, stage};
 use crate::gate::decision::says_something;
 use crate::gate::grant::GrantScope;
 
@@ -178,6 +178,8 @@ pub struct Decided {
     pub ruling: Ruling,
     /// The request.
     pub dossier: Option<Dossier>,
+    /// The whole set that the request is in, in its order; empty when it is alone.
+    pub fellows: Vec<Dossier>,
     /// The card that was clicked.
     pub card: Option<DeliveryId>,
 }
@@ -219,10 +221,14 @@ impl Transaction for Decide {
         {
             let (answer, request) = (row.answer.clone(), row.confirmation.clone());
             self.audit_refusal(workspace, request.as_ref(), "replayed");
+            let fellows = request
+                .as_ref()
+                .map_or_else(Vec::new, |id| set::fellows(workspace, id));
             let dossier = request.and_then(|id| workspace.dossier(&id));
             return Decided {
                 ruling: Ruling::Replayed(answer),
                 dossier,
+                fellows,
                 card: None,
             };
         }
@@ -240,34 +246,38 @@ impl Transaction for Decide {
             }
         };
         if let Some((_, Some(card))) = &found {
-            let row = OutboxId::of_card(card);
-            if let Some(item) = workspace.outbox(&row).filter(|item| item.lease.is_none()) {
-                let not_before = item.not_before.max(workspace.now().plus(LET_THE_ANSWER_SHOW));
-                let item = OutboxItem {
-                    not_before,
-                    ..item.clone()
-                };
-                workspace.put_outbox(item);
-            }
+            let_the_answer_show(workspace, card);
         }
         let dossier = found.as_ref().and_then(|(id, _)| workspace.dossier(id));
+        let fellows = found
+            .as_ref()
+            .map_or_else(Vec::new, |(id, _)| set::fellows(workspace, id));
         self.remember(workspace, dossier.as_ref(), &ruling);
         Decided {
             ruling,
             dossier,
+            fellows,
             card: found.and_then(|(_, card)| card),
         }
     }
 }
 
 impl Decide {
+    /// The set that was answered at once, if it was.
+    pub(super) fn set(&self) -> Option<SetCode> {
+        match &self.target {
+            Target::Card(clicked) => clicked.set,
+            Target::Request { .. } | Target::Command(_) => None,
+        }
+    }
+
     /// The channel through which the person answered.
     pub(super) fn channel(&self) -> Option<ChannelName> {
         self.target.of().1.cloned()
     }
 
     /// The request that was answered, and the card if it was one. Channel, organisation, message and request must match.
-    fn find(
+    pub(super) fn find(
         &self,
         workspace: &mut Workspace,
     ) -> Result<(ConfirmationId, Option<DeliveryId>), (Option<ConfirmationId>, Refusal)> {
@@ -497,7 +507,8 @@ impl Decide {
         let mut draft = Draft::new(org, kind, actor)
             .with("reason", reason)
             .with("decision", self.decision.as_str())
-            .with("surface", self.surface.as_str());
+            .with("surface", self.surface.as_str())
+            .with_some("set", self.set().map(|set| set.to_string()));
         draft.confirmation = id.cloned();
         draft.channel = channel.map(|channel| channel.0.clone());
         workspace.audit(draft);
@@ -527,5 +538,18 @@ impl Decide {
             answer: answer.to_owned(),
             forget_at: lives.plus(REPLAY_GRACE),
         });
+    }
+}
+
+/// Leaves the clicked message alone while its platform shows the answer to the press.
+pub(super) fn let_the_answer_show(workspace: &mut Workspace, card: &DeliveryId) {
+    let row = set::outbox_row(workspace, card);
+    if let Some(item) = workspace.outbox(&row).filter(|item| item.lease.is_none()) {
+        let not_before = item.not_before.max(workspace.now().plus(LET_THE_ANSWER_SHOW));
+        let item = OutboxItem {
+            not_before,
+            ..item.clone()
+        };
+        workspace.put_outbox(item);
     }
 }

@@ -7,8 +7,10 @@ use gatepost_channel::{AppKey, Decision, MessageRef};
 use super::create::{Create, Created, shown_args};
 use super::decide::{Backing, Ballot, Clicked, Decide, Decided, Insight, Surface, Target};
 use super::roll::{Roll, Voter};
+use super::set::{Alike, Fits, Joining, collapses};
 use super::{Asked, Delivery, DeliveryState, Dossier, Standing};
 use crate::delivery::button::{ServerKey, token_hash};
+use crate::gate::collapse::Collapse;
 use crate::gate::policy::{Approvers, PartialView};
 use crate::gate::{Arguments, DecisionTerms, Digest, Terms, ToolName};
 use crate::ids::{ChannelName, ConfirmationId, DeliveryId, Ids as _, OperatorId, Org, SeededIds, TokenName};
@@ -77,6 +79,16 @@ impl Default for World {
     }
 }
 
+/// Every card has room.
+#[derive(Debug)]
+struct AlwaysFits;
+
+impl Fits for AlwaysFits {
+    fn fit(&self, _: &[Dossier]) -> bool {
+        true
+    }
+}
+
 impl World {
     /// A call to pay, ready to be stored.
     pub fn pay(&self, terms: Terms, persons: &[&str]) -> Create {
@@ -92,6 +104,7 @@ impl World {
                 token_hash: token_hash(&key.button(&id, &nonce)),
                 id,
                 channel: ChannelName::from(channel.as_str()),
+                host: None,
                 state: DeliveryState::Queued,
                 nonce,
                 approvable: true,
@@ -124,10 +137,35 @@ impl World {
             deliveries: deliveries.collect(),
             terms,
             grantors: Some(Arc::clone(&self.roll)),
+            collapse: None,
             join_twin: false,
             shown_args,
             shown_requester: None,
         }
+    }
+
+    /// A call to pay this amount that may share a card with those like it, at most `most` of them within a minute.
+    pub fn alike(&self, terms: Terms, amount: u32, most: u32) -> Create {
+        let mut create = self.pay(terms, &[]);
+        create.terms.decision.collapse = Some(Collapse {
+            window_ms: 60_000,
+            most,
+        });
+        create.asked.args = format!("{{\"amount\":{amount}}}");
+        let args = Arguments::read(
+            create.asked.args.as_bytes(),
+            crate::gate::json::ReadLimits::bytes(1000),
+        )
+        .expect("arguments");
+        create.asked.digest = Digest::of(&create.asked.tool, &args);
+        create.shown_args = shown_args(args.canonical(), None, &self.ids);
+        let rule = create.rule.as_deref();
+        let alike = Alike::of(&create.org, &create.asked, rule, None, &create.terms).expect("it is spelled");
+        create.collapse = collapses(&create.terms).map(|_| Joining {
+            alike,
+            fits: Arc::new(AlwaysFits),
+        });
+        create
     }
 
     /// Stores a request whose cards stand on both channels.
@@ -197,6 +235,7 @@ impl World {
                 },
                 asks_back: false,
                 alone: false,
+                set: None,
             }),
             ballot,
             decision,

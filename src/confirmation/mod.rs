@@ -33,6 +33,7 @@ mod content_tests;
 mod count;
 pub mod create;
 pub mod decide;
+pub mod decide_all;
 #[cfg(test)]
 mod decide_tests;
 pub mod edit;
@@ -55,6 +56,9 @@ pub mod outcome;
 mod proof;
 pub mod refusal;
 pub mod roll;
+pub mod set;
+#[cfg(test)]
+mod set_tests;
 pub mod settle;
 pub mod spoken;
 pub mod stage;
@@ -272,6 +276,8 @@ pub struct Confirmation {
     pub reason: Option<String>,
     /// Who may decide, how many, until when: as the rule stood when the call was asked.
     pub terms: Terms,
+    /// The like requests whose message it shares, where its terms let it.
+    pub set: Option<set::Membership>,
     /// When it was asked.
     pub created_at: UtcMillis,
     /// The deadline; a decision counts while it lies in the future.
@@ -531,6 +537,8 @@ pub struct Delivery {
     pub id: DeliveryId,
     /// On which channel.
     pub channel: ChannelName,
+    /// The card of the set's first request in whose message it stands; `None` for a card with a message of its own.
+    pub host: Option<DeliveryId>,
     /// How far it got.
     pub state: DeliveryState,
     /// Drawn at random; together with the server's key it makes the button token. Worthless without the key.

@@ -10,7 +10,7 @@ use crate::ids::{ChannelName, ConfirmationId, DeliveryId, OutboxId};
 use crate::job::wake;
 use crate::storage::Workspace;
 
-use super::{Basis, DeliveryState, State, Status};
+use super::{Basis, DeliveryState, State, Status, set};
 
 /// Settles a pending request; tells whether it did. A request that is no longer pending stays as it is.
 pub fn settle(workspace: &mut Workspace, id: &ConfirmationId, state: State, actor: Actor) -> bool {
@@ -80,7 +80,7 @@ pub fn refresh_cards_within(workspace: &mut Workspace, id: &ConfirmationId, span
     let now = workspace.now();
     let waiting: Vec<_> = workspace
         .deliveries(id)
-        .map(|card| OutboxId::of_card(&card.id))
+        .map(|card| set::outbox_row(workspace, &card.id))
         .map(|row| {
             let before = workspace.outbox(&row).map(|item| item.not_before);
             (row, before.unwrap_or(now.plus(span)).min(now.plus(span)))
@@ -98,7 +98,7 @@ pub fn refresh_cards_within(workspace: &mut Workspace, id: &ConfirmationId, span
     }
 }
 
-/// Queues one card to be brought up to date.
+/// Queues one card to be brought up to date: the row is that of the message in which it stands.
 pub fn queue_card(
     workspace: &mut Workspace,
     request: &ConfirmationId,
@@ -106,6 +106,7 @@ pub fn queue_card(
     channel: ChannelName,
 ) {
     let now = workspace.now();
+    let (owner, delivery) = set::host(workspace, request, delivery);
     let row = OutboxId::of_card(&delivery);
     let item = match workspace.outbox(&row) {
         // A sender is at work or waits for its turn: raise the fence so that what it records does not end the row.
@@ -120,7 +121,7 @@ pub fn queue_card(
         },
         None => OutboxItem {
             id: row,
-            confirmation: Some(request.clone()),
+            confirmation: Some(owner),
             channel,
             errand: Errand::Card { delivery, posts: 0 },
             attempts: 0,

@@ -186,6 +186,7 @@ impl CardMaker {
             arguments: arguments(row, phrases),
             actions,
             words: phrases.words(),
+            set: None,
         }
     }
 

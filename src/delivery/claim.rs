@@ -6,8 +6,8 @@ use std::time::Duration;
 use gatepost_channel::Pace;
 
 use super::{Errand, OutboxItem, escalate};
-use crate::confirmation::{DeliveryState, Dossier, Status};
-use crate::ids::{ChannelName, WorkerId};
+use crate::confirmation::{DeliveryState, Dossier, Status, set};
+use crate::ids::{ChannelName, ConfirmationId, WorkerId};
 use crate::storage::{Touches, Transaction, Workspace};
 
 /// Takes due rows for one sender.
@@ -30,6 +30,8 @@ pub struct Claimed {
     pub item: OutboxItem,
     /// The request; a notice may be about none.
     pub dossier: Option<Dossier>,
+    /// The whole set that the request is in, in its order; empty when it is alone.
+    pub fellows: Vec<Dossier>,
 }
 
 impl Transaction for Claim {
@@ -72,8 +74,12 @@ impl Transaction for Claim {
                 ..item
             };
             if let Some(item) = begin(workspace, item) {
-                let dossier = item.confirmation.as_ref().and_then(|id| workspace.dossier(id));
-                claimed.push(Claimed { item, dossier });
+                let request = item.confirmation.as_ref();
+                claimed.push(Claimed {
+                    dossier: request.and_then(|id| workspace.dossier(id)),
+                    fellows: request.map_or_else(Vec::new, |id| set::fellows(workspace, id)),
+                    item,
+                });
             }
         }
         claimed
@@ -83,12 +89,17 @@ impl Transaction for Claim {
 /// Marks what is about to happen, before it happens. `None` when nothing needs to be sent any more.
 fn begin(workspace: &mut Workspace, mut item: OutboxItem) -> Option<OutboxItem> {
     if let Errand::Card { delivery, posts } = &mut item.errand {
-        let row = item
+        // The cards that stand in the message: several where like requests share it.
+        let cards = item
             .confirmation
             .as_ref()
-            .and_then(|id| workspace.confirmation(id));
-        let settled = row.is_none_or(|row| row.state.status() != Status::Pending);
-        let late = row.is_some_and(|row| workspace.now() >= row.expires_at);
+            .map_or_else(Vec::new, |id| set::sharing(workspace, id, delivery));
+        let rows = cards.iter().filter_map(|(id, _)| workspace.confirmation(id));
+        let mut open = rows
+            .filter(|row| row.state.status() == Status::Pending)
+            .peekable();
+        let settled = open.peek().is_none();
+        let late = open.all(|row| workspace.now() >= row.expires_at);
         let card = workspace.delivery(delivery)?;
         if !card.stands() {
             if late && !settled {
@@ -99,24 +110,29 @@ fn begin(workspace: &mut Workspace, mut item: OutboxItem) -> Option<OutboxItem> 
             if settled {
                 // Never stood: nothing to show. A post with an unknown outcome keeps its state, so that a late press on it
                 // is still recognised.
-                let state = if card.state == DeliveryState::Sending {
-                    DeliveryState::Sending
-                } else {
-                    DeliveryState::Settled
-                };
-                workspace.change_delivery(&delivery.clone(), |card| card.state = state);
+                for (_, card) in &cards {
+                    workspace.change_delivery(card, |card| {
+                        if card.state != DeliveryState::Sending {
+                            card.state = DeliveryState::Settled;
+                        }
+                    });
+                }
                 workspace.remove_outbox(&item.id);
                 return None;
             }
             *posts += 1;
-            workspace.change_delivery(&delivery.clone(), |card| {
-                // Somebody began to post it and never told what came of it: that message may stand beside the next one.
-                card.unheard |= card.state == DeliveryState::Sending;
-                card.state = DeliveryState::Sending;
-            });
+            for (_, card) in &cards {
+                workspace.change_delivery(card, |card| {
+                    // Somebody began to post it and never told what came of it: that message may stand beside the next one.
+                    card.unheard |= card.state == DeliveryState::Sending;
+                    card.state = DeliveryState::Sending;
+                });
+            }
+        }
+        for (request, _) in &cards {
+            lapse(workspace, request);
         }
     }
-    lapse(workspace, &item);
     let row = item
         .confirmation
         .as_ref()
@@ -139,10 +155,7 @@ fn begin(workspace: &mut Workspace, mut item: OutboxItem) -> Option<OutboxItem> 
 }
 
 /// A permit that nobody used in time: the row of a card waited for that, so that the card can say it.
-fn lapse(workspace: &mut Workspace, item: &OutboxItem) {
-    let Some(request) = item.confirmation.as_ref() else {
-        return;
-    };
+fn lapse(workspace: &mut Workspace, request: &ConfirmationId) {
     let now = workspace.now();
     let lapsed = workspace.confirmation(request).is_some_and(|row| {
         let unused = row.state.consumed().is_none() && !row.progress.lapsed;

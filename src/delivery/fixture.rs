@@ -10,6 +10,7 @@ use super::claim::{Claim, Claimed};
 use super::escalate::Escalate;
 use super::plan::Planned;
 use super::record::{Record, Sent};
+use super::shared::Shows;
 use super::{Errand, Line};
 use crate::confirmation::consume::{Consume, NotGranted};
 use crate::confirmation::create::Created;
@@ -19,7 +20,7 @@ use crate::confirmation::{Delivery, DeliveryState, Status};
 use crate::gate::Terms;
 use crate::gate::after::{AfterTerms, Escalation};
 use crate::gate::policy::Approvers;
-use crate::ids::{ConfirmationId, PermitId, TokenName, WorkerId};
+use crate::ids::{ConfirmationId, DeliveryId, PermitId, TokenName, WorkerId};
 
 pub const MINUTE: i64 = 60_000;
 
@@ -113,14 +114,29 @@ pub fn claim(world: &mut World) -> Vec<Claimed> {
     world.memory.run(&claim)
 }
 
+/// Records it, with a spare card on two further channels for each request of the message.
 pub fn record(world: &mut World, claimed: &Claimed, sent: Sent) {
-    let spares = ["chat-c", "chat-d"].map(|channel| spare(world, channel)).to_vec();
-    let spares = planned(claimed, spares);
+    let all: Vec<_> = claimed.dossier.iter().chain(&claimed.fellows).collect();
+    let spares = all.iter().map(|dossier| {
+        let cards = ["chat-c", "chat-d"].map(|channel| spare(world, channel)).to_vec();
+        (dossier.confirmation.id.clone(), planned(claimed, cards))
+    });
+    let spares = spares.collect();
     world.memory.run(&Record {
         item: claimed.item.clone(),
         sent,
+        beside: beside(claimed),
         spares,
     });
+}
+
+/// What the message of a card's row shows beside the card.
+fn beside(claimed: &Claimed) -> Vec<(DeliveryId, u32)> {
+    let (Some(dossier), Errand::Card { delivery, .. }) = (&claimed.dossier, &claimed.item.errand) else {
+        return Vec::new();
+    };
+    let card = dossier.deliveries.iter().find(|card| card.id == *delivery);
+    Shows::of(dossier, &claimed.fellows, card.expect("there")).beside
 }
 
 /// These cards, planned for the request as it was claimed.

@@ -5,11 +5,13 @@
 
 mod arguments;
 pub mod authority;
+mod bucket;
 pub mod button;
 pub mod card;
 pub mod claim;
 pub mod dialog;
 pub mod diff;
+mod edited;
 pub mod escalate;
 #[cfg(test)]
 mod escalate_tests;
@@ -17,6 +19,9 @@ mod escalate_tests;
 mod fixture;
 pub mod health;
 pub mod mention;
+mod message;
+#[cfg(test)]
+mod message_tests;
 pub mod notice;
 pub mod phrase;
 pub mod plan;
@@ -29,6 +34,9 @@ mod reroute;
 #[cfg(test)]
 mod reroute_tests;
 pub mod sender;
+pub mod shared;
+#[cfg(test)]
+mod shared_tests;
 pub mod thread;
 #[cfg(test)]
 mod thread_tests;

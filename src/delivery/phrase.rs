@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use gatepost_channel::{GrantOffer, OnceMore, Risk, Words};
+use gatepost_channel::{Decision, GrantOffer, OnceMore, Risk, Words};
 use serde::{Deserialize, Serialize};
 
 use super::dialog::DialogPhrases;
@@ -55,6 +55,7 @@ pub struct Phrases {
     layout: LayoutWords,
     /// Answers to words in a chat.
     pub command: CommandWords,
+    set: SetWords,
     /// Words of what opens for one person.
     pub dialog: DialogPhrases,
     replies: BTreeMap<String, String>,
@@ -205,6 +206,27 @@ struct LayoutWords {
     once_more_no: String,
     grant_session: String,
     grant_span: String,
+}
+
+/// Words of a card that several requests share.
+#[derive(Debug, Clone, Deserialize)]
+#[serde(deny_unknown_fields)]
+struct SetWords {
+    pending: String,
+    settled: String,
+    approve_all: String,
+    reject_all: String,
+    answered: String,
+    left_out: String,
+}
+
+/// Labels of answering all requests of a card at once.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct AllWords {
+    /// Of approving.
+    pub approve: String,
+    /// Of rejecting.
+    pub reject: String,
 }
 
 /// The replies that every language must have.
@@ -372,6 +394,54 @@ impl Phrases {
         [&self.layout.changed, &self.layout.all_arguments]
     }
 
+    /// The title of a card of several requests of which some are open.
+    pub fn set_pending(&self, open: usize, total: usize) -> String {
+        let words = self.set.pending.replace("{open}", &open.to_string());
+        words.replace("{total}", &total.to_string())
+    }
+
+    /// The title of a card of several requests of which none is open.
+    pub fn set_settled(&self, total: usize, approved: usize, rejected: usize) -> String {
+        let words = self.set.settled.replace("{total}", &total.to_string());
+        let words = words.replace("{approved}", &approved.to_string());
+        words.replace("{rejected}", &rejected.to_string())
+    }
+
+    /// The labels of answering all that are open.
+    pub fn all(&self, open: usize) -> AllWords {
+        let open = open.to_string();
+        AllWords {
+            approve: self.set.approve_all.replace("{open}", &open),
+            reject: self.set.reject_all.replace("{open}", &open),
+        }
+    }
+
+    /// What became of an answer to all requests of a card: how many took it, and in whose words each of the others did not.
+    pub fn all_answered<'a>(
+        &self,
+        decision: Decision,
+        done: usize,
+        refused: impl IntoIterator<Item = (&'a str, &'a str)>,
+    ) -> String {
+        let word = match decision {
+            Decision::Approve => &self.layout.approve,
+            Decision::Reject => &self.layout.reject,
+        };
+        let words = self.set.answered.replace("{decision}", word);
+        let mut said = words.replace("{done}", &done.to_string());
+        for (request, why) in refused {
+            said.push('\n');
+            said.push_str(
+                &self
+                    .set
+                    .left_out
+                    .replace("{request}", request)
+                    .replace("{why}", why),
+            );
+        }
+        said
+    }
+
     /// The words an adapter lays out.
     pub fn words(&self) -> Words {
         Words {
@@ -427,6 +497,15 @@ mod tests {
                 phrases.facts.approvals_value.contains("{have}")
                     && phrases.facts.approvals_value.contains("{need}")
             );
+            for said in [
+                phrases.set_pending(7, 9),
+                phrases.set_settled(9, 7, 8),
+                phrases.all(7).approve,
+                phrases.all(7).reject,
+                phrases.all_answered(Decision::Reject, 7, [("cr_1", "7")]),
+            ] {
+                assert!(said.contains('7') && !said.contains('{'), "{language:?}: {said}");
+            }
             for scope in [GrantScope::Session, GrantScope::Span(3_600_000)] {
                 let label = phrases.grant(scope).label;
                 assert!(

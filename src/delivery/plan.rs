@@ -1,6 +1,8 @@
 //! Planning cards: of a new request, one for each channel of its rule that belongs to its organisation, and one that only tells
 //! for each channel that is to be told; later, cards for channels that come in.
 
+use std::collections::BTreeMap;
+
 use gatepost_channel::UtcMillis;
 
 use super::button::token_hash;
@@ -43,6 +45,7 @@ pub fn plan(
             rule: None,
             reason: reason.map(str::to_owned),
             terms: terms.clone(),
+            set: None,
             created_at: UtcMillis(0),
             expires_at: UtcMillis(0),
             state: State::Pending,
@@ -81,6 +84,9 @@ pub struct Planned {
     /// The revision.
     pub revision: u32,
 }
+
+/// Cards that were planned for the requests of a message.
+pub type Spares = BTreeMap<ConfirmationId, Planned>;
 
 impl Planned {
     /// One of them as it may be added to the request as it stands now. Whether other arguments would show whole on it, nobody has
@@ -149,6 +155,7 @@ fn blank(ids: &dyn Ids, listed: &Listed) -> Delivery {
     Delivery {
         id: DeliveryId::fresh(ids),
         channel: listed.name.clone(),
+        host: None,
         state: DeliveryState::Queued,
         nonce: [0; 16],
         token_hash: [0; 32],

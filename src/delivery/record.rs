@@ -1,19 +1,21 @@
 //! Recording what came of sending, under the claim's fence. A card that is refused everywhere for good ends its request at once.
+//!
+//! A message shows one card, or those of a set of like requests: what came of the message is recorded for each of them.
 
 use std::time::Duration;
 
 use gatepost_channel::{CardForm, Failure, MessageRef, UtcMillis};
 
-use super::plan::Planned;
+use super::edited::{edited, leave_if_never_shown, message_gone};
+use super::message::Message;
+use super::plan::Spares;
 use super::{Errand, OutboxItem, reroute};
 use crate::audit::{Actor, Draft};
-use crate::confirmation::settle::{queue_card, refresh_cards};
-use crate::confirmation::{Delivery, DeliveryState, Standing, Status};
+use crate::confirmation::DeliveryState;
+use crate::confirmation::settle::refresh_cards;
 use crate::ids::{ConfirmationId, DeliveryId};
 use crate::storage::{Touches, Transaction, Workspace};
 
-/// Failed attempts after which an edit or a notice is given up. A post is tried until its request ends.
-const PATIENCE: u32 = 20;
 /// Failed attempts after which a line below a card is given up.
 const LINE_PATIENCE: u32 = 5;
 /// Posts with an unknown outcome after which no further card is risked.
@@ -86,8 +88,11 @@ pub struct Record {
     pub item: OutboxItem,
     /// What happened.
     pub sent: Sent,
-    /// Cards for the rest of the fallback chain, in order; the first that is needed and free is taken.
-    pub spares: Planned,
+    /// Which editions the message showed of the other cards that stand in it.
+    pub beside: Vec<(DeliveryId, u32)>,
+    /// Cards for the rest of the fallback chain of each request of the message, in order; the first that is needed and free is
+    /// taken.
+    pub spares: Spares,
 }
 
 impl Transaction for Record {
@@ -108,7 +113,8 @@ impl Transaction for Record {
             if let (Errand::Card { delivery, .. }, Some(request)) =
                 (&self.item.errand, &self.item.confirmation)
             {
-                too_late(workspace, request, delivery, &self.sent);
+                let message = Message::of(workspace, request, delivery, &self.beside);
+                too_late(workspace, &message, &self.sent);
             }
             return;
         };
@@ -118,10 +124,10 @@ impl Transaction for Record {
             (Errand::Card { delivery, posts }, sent) => {
                 let next = match item.confirmation.clone() {
                     Some(request) => {
+                        let message = Message::of(workspace, &request, delivery, &self.beside);
                         let about = About {
                             item: &item,
-                            request: &request,
-                            delivery,
+                            message: &message,
                             spares: &self.spares,
                         };
                         card(workspace, about, *posts, sent)
@@ -142,10 +148,10 @@ impl Transaction for Record {
             (Errand::View { .. }, sent) => super::view::record(workspace, item, sent),
             (Errand::Line { delivery, .. }, sent) => {
                 if let (Some(request), Sent::MessageGone { at, failure }) = (&item.confirmation, sent) {
+                    let message = Message::of(workspace, request, delivery, &[]);
                     let about = About {
                         item: &item,
-                        request,
-                        delivery,
+                        message: &message,
                         spares: &self.spares,
                     };
                     message_gone(workspace, about, at, failure);
@@ -158,34 +164,25 @@ impl Transaction for Record {
 
 /// What a sender tells whose claim is over. The row is somebody else's or done, so it stays as it is, and a failure means
 /// nothing: whoever took over tries again. But a message that stands, stands.
-fn too_late(workspace: &mut Workspace, request: &ConfirmationId, delivery: &DeliveryId, sent: &Sent) {
+fn too_late(workspace: &mut Workspace, message: &Message, sent: &Sent) {
     match sent {
         Sent::Posted {
             at, form, edition, ..
         } => {
-            let known = workspace
-                .delivery(delivery)
-                .is_none_or(|card| card.standing.iter().any(|message| message.at == *at));
-            if known {
+            let host = workspace.delivery(&message.host.1);
+            if host.is_none_or(|host| host.standing.iter().any(|place| place.at == *at)) {
                 return;
             }
-            workspace.change_delivery(delivery, |card| {
-                card.standing.push(Standing {
-                    at: at.clone(),
-                    edition: *edition,
-                    minimal: *form == CardForm::Minimal,
-                    reader: None,
-                });
+            message.posted(workspace, at, *form, *edition);
+            message.change(workspace, |card| {
                 card.state = DeliveryState::Posted;
                 // This is the message that nobody had told of.
                 card.unheard = false;
             });
-            refresh_cards(workspace, request);
+            refresh_cards(workspace, &message.host.0);
         }
-        Sent::PostUnknown(_) => workspace.change_delivery(delivery, |card| {
-            card.unheard |= !card.stands();
-        }),
-        Sent::Edited { edition, done, .. } => shown(workspace, delivery, *edition, done),
+        Sent::PostUnknown(_) => message.change(workspace, |card| card.unheard |= !card.stands()),
+        Sent::Edited { edition, done, .. } => message.shown(workspace, *edition, done),
         Sent::PostFailed(_)
         | Sent::Page { .. }
         | Sent::Told
@@ -194,13 +191,41 @@ fn too_late(workspace: &mut Workspace, request: &ConfirmationId, delivery: &Deli
     }
 }
 
-/// The card that an errand is about.
+/// The message that an errand is about.
 #[derive(Clone, Copy)]
-struct About<'a> {
-    item: &'a OutboxItem,
-    request: &'a ConfirmationId,
-    delivery: &'a DeliveryId,
-    spares: &'a Planned,
+pub(super) struct About<'a> {
+    pub(super) item: &'a OutboxItem,
+    pub(super) message: &'a Message,
+    spares: &'a Spares,
+}
+
+impl About<'_> {
+    /// Every request of the message that still asks gets a card on the next channel of its chain.
+    pub(super) fn fall_back(&self, workspace: &mut Workspace) {
+        for (request, card) in &self.message.cards {
+            self.fall_back_for(workspace, request, card);
+        }
+    }
+
+    /// The channel fails for a while and is tried again after `wait`: where a request bears that no longer, another channel asks too.
+    fn lend(&self, workspace: &mut Workspace, wait: Duration) {
+        for (request, card) in &self.message.cards {
+            if let Some(spares) = self.spares.get(request) {
+                reroute::lend(workspace, (self.item, wait), request, card, spares);
+            }
+        }
+    }
+
+    pub(super) fn fall_back_for(
+        &self,
+        workspace: &mut Workspace,
+        request: &ConfirmationId,
+        card: &DeliveryId,
+    ) {
+        if let Some(spares) = self.spares.get(request) {
+            reroute::fall_back(workspace, self.item, request, card, spares);
+        }
+    }
 }
 
 /// What came of a line below a card. One that was certainly not said may be said later; all else is over.
@@ -217,51 +242,8 @@ fn said(workspace: &mut Workspace, mut item: OutboxItem, sent: &Sent, current: b
     }
 }
 
-/// A message turned out to be deleted. While people are asked, the card is posted again, once; after that, the next channel of
-/// the chain has its turn.
-fn message_gone(workspace: &mut Workspace, about: About<'_>, at: &MessageRef, failure: &Failure) {
-    let About {
-        item,
-        request,
-        delivery,
-        spares,
-    } = about;
-    workspace.change_delivery(delivery, |card| {
-        card.standing.retain(|message| message.at != *at);
-        card.error = Some(failure.to_string());
-    });
-    audit_failure(workspace, item, request, failure);
-    let pending = workspace
-        .confirmation(request)
-        .is_some_and(|row| row.state.status() == Status::Pending);
-    let nowhere = workspace.delivery(delivery).is_some_and(|card| !card.stands());
-    if !pending || !nowhere {
-        return;
-    }
-    if reroute::post_anew(workspace, delivery) {
-        queue_card(workspace, request, delivery.clone(), item.channel.clone());
-    } else {
-        reroute::fall_back(workspace, item, request, delivery, spares);
-        reroute::end_if_nowhere(workspace, request);
-    }
-}
-
-/// These messages show this edition.
-fn shown(workspace: &mut Workspace, delivery: &DeliveryId, edition: u32, done: &[(MessageRef, CardForm)]) {
-    workspace.change_delivery(delivery, |card| {
-        for message in &mut card.standing {
-            let shown = done.iter().find(|(at, _)| *at == message.at);
-            // An edit that is told late says nothing about what stands there now.
-            if let Some((_, form)) = shown.filter(|_| edition >= message.edition) {
-                message.edition = edition;
-                message.minimal = *form == CardForm::Minimal;
-            }
-        }
-    });
-}
-
 #[derive(Clone, Copy)]
-enum Next {
+pub(super) enum Next {
     /// Nothing is left to do, unless something new was wanted meanwhile.
     Done,
     /// Nothing is left to do before this time.
@@ -302,54 +284,41 @@ fn finish(workspace: &mut Workspace, item: OutboxItem, next: Next, current: bool
 }
 
 fn card(workspace: &mut Workspace, about: About<'_>, posts: u32, sent: &Sent) -> Next {
-    let About {
-        item,
-        request,
-        delivery,
-        spares,
-    } = about;
-    let (edition, status) = match workspace.confirmation(request) {
-        Some(row) => (row.edition, row.state.status()),
-        None => return Next::GiveUp,
-    };
+    let About { item, message, .. } = about;
+    if workspace.confirmation(&message.host.0).is_none() {
+        return Next::GiveUp;
+    }
     match sent {
         Sent::Posted {
             at,
             form,
-            edition: shows,
+            edition,
             alone,
         } => {
-            workspace.change_delivery(delivery, |card| {
-                if !card.standing.iter().any(|message| message.at == *at) {
-                    card.standing.push(Standing {
-                        at: at.clone(),
-                        edition: *shows,
-                        minimal: *form == CardForm::Minimal,
-                        reader: None,
-                    });
-                }
+            message.posted(workspace, at, *form, *edition);
+            message.change(workspace, |card| {
                 card.state = DeliveryState::Posted;
                 card.error = None;
                 card.unheard &= !alone;
             });
-            up_to_date(workspace, (request, delivery), edition, status)
+            up_to_date(workspace, message)
         }
         Sent::PostUnknown(why) => {
-            workspace.change_delivery(delivery, |card| {
+            message.change(workspace, |card| {
                 card.error = Some(why.clone());
                 // A press that came before this may have told us where the card stands.
                 card.unheard = !card.stands();
             });
-            if posts >= UNKNOWN_POSTS {
-                // Whether a card stands is not known, and may never be: somebody else should be able to see one.
-                reroute::fall_back(workspace, item, request, delivery, spares);
-                Next::GiveUp
-            } else {
-                Next::Retry(UNKNOWN_PAUSE)
+            if posts < UNKNOWN_POSTS {
+                return Next::Retry(UNKNOWN_PAUSE);
             }
+            // Whether a card stands is not known, and may never be: somebody else should be able to see one.
+            leave_if_never_shown(workspace, message);
+            about.fall_back(workspace);
+            Next::GiveUp
         }
         Sent::PostFailed(failure) if failure.is_temporary() => {
-            workspace.change_delivery(delivery, |card| {
+            message.change(workspace, |card| {
                 card.state = if card.stands() {
                     DeliveryState::Posted
                 } else {
@@ -358,108 +327,42 @@ fn card(workspace: &mut Workspace, about: About<'_>, posts: u32, sent: &Sent) ->
                 card.error = Some(failure.to_string());
             });
             let wait = pause(item.attempts, failure);
-            reroute::lend(workspace, (item, wait), request, delivery, spares);
+            about.lend(workspace, wait);
             Next::Retry(wait)
         }
+        // What is refused together may be taken one by one, each with its own plainest form.
+        Sent::PostFailed(Failure::Content { .. }) if message.is_shared() => {
+            message.take_apart(workspace);
+            Next::Retry(Duration::ZERO)
+        }
         Sent::PostFailed(failure) => {
-            fail(workspace, item, request, delivery, failure);
-            reroute::fall_back(workspace, item, request, delivery, spares);
-            reroute::end_if_nowhere(workspace, request);
+            leave_if_never_shown(workspace, message);
+            for (request, delivery) in message.cards.iter().filter(|(_, card)| !message.came_late(card)) {
+                fail(workspace, item, request, delivery, failure);
+                about.fall_back_for(workspace, request, delivery);
+                reroute::end_if_nowhere(workspace, request);
+            }
             Next::GiveUp
         }
         Sent::Edited {
-            edition: shows,
+            edition,
             done,
             failed,
         } => {
-            shown(workspace, delivery, *shows, done);
-            edited(workspace, about, failed, (edition, status))
+            message.shown(workspace, *edition, done);
+            edited(workspace, about, failed)
         }
         Sent::Page { .. } | Sent::Told | Sent::TellFailed(_) | Sent::MessageGone { .. } => Next::GiveUp,
     }
 }
 
-fn edited(
-    workspace: &mut Workspace,
-    about: About<'_>,
-    failed: &[(MessageRef, Failure)],
-    wanted: (u32, Status),
-) -> Next {
-    let About {
-        item,
-        request,
-        delivery,
-        spares,
-    } = about;
-    let asked = wanted.1 == Status::Pending && workspace.delivery(delivery).is_some_and(Delivery::asks);
-    let (mut pauses, mut stays_stale) = (Vec::new(), false);
-    for (at, failure) in failed {
-        if failure.is_temporary() && item.attempts < PATIENCE {
-            pauses.push(pause(item.attempts, failure));
-            continue;
-        }
-        audit_failure(workspace, item, request, failure);
-        let gone = matches!(failure, Failure::Gone { .. });
-        workspace.change_delivery(delivery, |card| {
-            card.error = Some(failure.to_string());
-            // While people are asked, a message that stands can be pressed, whether we can edit it or not. Afterwards the
-            // decision stands in the store, and a message that can no longer be edited is let go.
-            if gone || !asked {
-                card.standing.retain(|message| message.at != *at);
-            }
-        });
-        stays_stale |= asked && !gone;
-    }
-    if let Some(longest) = pauses.into_iter().max() {
-        return Next::Retry(longest);
-    }
-    if stays_stale {
-        // The channel takes nothing any more: those who look elsewhere should see the card too.
-        reroute::fall_back(workspace, item, request, delivery, spares);
-        return Next::Done;
-    }
-    if workspace.delivery(delivery).is_some_and(|card| !card.stands()) {
-        if asked && reroute::post_anew(workspace, delivery) {
-            return Next::Retry(Duration::ZERO);
-        }
-        if asked {
-            reroute::fall_back(workspace, item, request, delivery, spares);
-            reroute::end_if_nowhere(workspace, request);
-            return Next::GiveUp;
-        }
-        let state = if wanted.1 == Status::Pending {
-            DeliveryState::Failed
-        } else {
-            DeliveryState::Settled
-        };
-        workspace.change_delivery(delivery, |card| card.state = state);
-        return Next::GiveUp;
-    }
-    up_to_date(workspace, (request, delivery), wanted.0, wanted.1)
-}
-
-/// Whether every message of the card shows the request as it stands.
-fn up_to_date(
-    workspace: &mut Workspace,
-    (request, delivery): (&ConfirmationId, &DeliveryId),
-    edition: u32,
-    status: Status,
-) -> Next {
-    let true_everywhere = workspace
-        .delivery(delivery)
-        .is_some_and(|card| card.standing.iter().all(|message| message.edition >= edition));
-    if !true_everywhere {
+/// What is left to do about a message of which every place was reached.
+pub(super) fn up_to_date(workspace: &mut Workspace, message: &Message) -> Next {
+    if !message.settle_what_is_shown(workspace) {
         return Next::Retry(Duration::ZERO);
     }
-    if status != Status::Pending {
-        workspace.change_delivery(delivery, |card| card.state = DeliveryState::Settled);
-    }
-    // Should the permit run out unused, the card will say so.
-    let unused = workspace.confirmation(request).and_then(|row| {
-        let waits = row.state.consumed().is_none() && !row.progress.lapsed;
-        row.permit_until().filter(|_| waits)
-    });
-    unused.map_or(Next::Done, Next::At)
+    // Should a permit run out unused, the message will say so.
+    message.first_lapse(workspace).map_or(Next::Done, Next::At)
 }
 
 fn fail(
@@ -476,7 +379,12 @@ fn fail(
     audit_failure(workspace, item, request, failure);
 }
 
-fn audit_failure(workspace: &mut Workspace, item: &OutboxItem, request: &ConfirmationId, failure: &Failure) {
+pub(super) fn audit_failure(
+    workspace: &mut Workspace,
+    item: &OutboxItem,
+    request: &ConfirmationId,
+    failure: &Failure,
+) {
     let Some(row) = workspace.confirmation(request) else {
         return;
     };
@@ -487,7 +395,7 @@ fn audit_failure(workspace: &mut Workspace, item: &OutboxItem, request: &Confirm
     workspace.audit(draft);
 }
 
-fn pause(attempts: u32, failure: &Failure) -> Duration {
+pub(super) fn pause(attempts: u32, failure: &Failure) -> Duration {
     let backoff = Duration::from_secs(1_u64 << attempts.min(6)).min(LONGEST_PAUSE);
     match failure {
         Failure::Retry {

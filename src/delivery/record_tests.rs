@@ -5,7 +5,7 @@ use gatepost_channel::Decision::Approve;
 use gatepost_channel::{CardForm, Failure, MessageRef};
 
 use super::claim::{Claim, Claimed};
-use super::plan::Planned;
+use super::plan::Spares;
 use super::record::{Record, Sent};
 use crate::confirmation::create::Created;
 use crate::confirmation::fixture::{World, terms};
@@ -34,7 +34,8 @@ fn record(world: &mut World, claimed: &Claimed, sent: Sent) {
     world.memory.run(&Record {
         item: claimed.item.clone(),
         sent,
-        spares: Planned::default(),
+        beside: Vec::new(),
+        spares: Spares::new(),
     });
 }
 

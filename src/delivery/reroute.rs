@@ -62,7 +62,9 @@ pub(super) fn lend(
     let again = workspace.now().plus(wait);
     let late = workspace.confirmation(request).is_some_and(|row| {
         let bears = row.terms.after.patience_ms(row.terms.timeout_ms);
-        !row.progress.lent.contains(delivery) && again.0.saturating_sub(item.created_at.0) >= bears
+        // A request may have joined a message that waits already.
+        let since = item.created_at.max(row.created_at);
+        !row.progress.lent.contains(delivery) && again.0.saturating_sub(since.0) >= bears
     });
     let waits = workspace.delivery(delivery).is_some_and(|card| !card.stands());
     if !late || !waits || spares.cards.is_empty() {

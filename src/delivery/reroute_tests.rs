@@ -13,7 +13,7 @@ use crate::gate::Terms;
 use crate::ids::OperatorId;
 
 use super::fixture::*;
-use super::plan::Planned;
+use super::plan::Spares;
 
 #[test]
 fn a_refused_card_goes_to_the_next_channel_of_the_chain() {
@@ -186,7 +186,8 @@ fn a_card_that_is_deleted_everywhere_ends_the_request_at_once() {
         world.memory.run(&Record {
             item: one.item,
             sent,
-            spares: Planned::default(),
+            beside: Vec::new(),
+            spares: Spares::new(),
         });
         if person == "dana" {
             settle_down(&mut world);
@@ -263,7 +264,8 @@ fn who_is_only_told_decides_nothing_and_saves_nothing() {
         world.memory.run(&Record {
             item: one.item.clone(),
             sent,
-            spares: Planned::default(),
+            beside: Vec::new(),
+            spares: Spares::new(),
         });
     }
     assert_eq!(status(&world, &id), Status::Undeliverable);
@@ -397,7 +399,8 @@ fn what_stands_is_not_lent_and_without_a_chain_nothing_is() {
     let record = Record {
         item: due_on(&due, "chat-a").item.clone(),
         sent: Sent::PostFailed(limited),
-        spares: Planned::default(),
+        beside: Vec::new(),
+        spares: crate::delivery::plan::Spares::new(),
     };
     world.memory.run(&record);
     assert_eq!(cards(&world, &id).len(), 2);

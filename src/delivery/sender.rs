@@ -4,19 +4,19 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
-use gatepost_channel::{
-    Card, CardForm, Failure, FullView, Inert, MessageRef, Pace, PostKey, Posted, UtcMillis,
-};
+use gatepost_channel::{Card, CardForm, Failure, FullView, Inert, MessageRef, PostKey, Posted, UtcMillis};
 use tracing::{debug, info, warn};
 
+use super::bucket::Bucket;
 use super::card::CardMaker;
 use super::claim::{Claim, Claimed};
 use super::dialog::Sight;
 use super::escalate::{self, Escalate};
 use super::health::{Fate, Health, Trouble};
-use super::plan::Planned;
+use super::plan::{Planned, Spares};
 use super::record::{Record, Sent};
 use super::registry::{Listed, Registry};
+use super::shared::{self, Shows};
 use super::{Errand, OutboxItem, plan, thread};
 use crate::clock::Clock;
 use crate::confirmation::{Delivery, Dossier};
@@ -54,39 +54,6 @@ pub struct Sender {
     pace: Mutex<BTreeMap<ChannelName, Bucket>>,
     last_post: Mutex<BTreeMap<ChannelName, UtcMillis>>,
     health: Health,
-}
-
-/// A token bucket for one channel.
-#[derive(Debug, Clone, Copy)]
-struct Bucket {
-    pace: Pace,
-    free: u32,
-    filled_at: UtcMillis,
-}
-
-impl Bucket {
-    fn refill(&mut self, now: UtcMillis) {
-        let every = self.pace.every.max(Duration::from_millis(1));
-        let passed = now.since(self.filled_at).as_millis() / every.as_millis();
-        // A clock that went back restarts the count instead of stopping it.
-        if now < self.filled_at {
-            self.filled_at = now;
-        } else if passed > 0 {
-            self.free = self
-                .free
-                .saturating_add(u32::try_from(passed).unwrap_or(u32::MAX))
-                .min(self.pace.burst.max(1));
-            self.filled_at = now;
-        }
-    }
-
-    /// How long nothing more may be sent.
-    fn full(&self, now: UtcMillis) -> Duration {
-        if self.free > 0 {
-            return Duration::ZERO;
-        }
-        self.pace.every.saturating_sub(now.since(self.filled_at))
-    }
 }
 
 impl Sender {
@@ -255,13 +222,17 @@ impl Sender {
 
     /// Sends one claimed row and records what came of it.
     pub async fn send(&self, claimed: Claimed) {
-        let Claimed { item, dossier } = claimed;
+        let Claimed {
+            item,
+            dossier,
+            fellows,
+        } = claimed;
         if let Errand::Escalate { .. } = item.errand {
             return self.escalate(item, dossier).await;
         }
         let sent = match self.registry.get(item.channel.as_str()) {
             None => no_channel(&item.errand),
-            Some(listed) => match self.carry_out(listed, &item, dossier.as_ref()).await {
+            Some(listed) => match self.carry_out(listed, &item, dossier.as_ref(), &fellows).await {
                 Some(sent) => sent,
                 None => return,
             },
@@ -271,22 +242,32 @@ impl Sender {
             onlooker.sent(&item.channel, item.confirmation.as_ref(), &sent);
         }
         let channel = item.channel.clone();
-        let spares = match (&dossier, &sent) {
-            (Some(dossier), sent) if sent.needs_spares() => {
-                let cards = plan::spares(&self.registry, &self.maker, &*self.ids, dossier);
-                let revision = dossier.confirmation.revision;
-                Planned { cards, revision }
-            }
-            _ => Planned::default(),
+        let spares = if sent.needs_spares() {
+            self.spares(dossier.as_ref(), &fellows)
+        } else {
+            Spares::new()
         };
+        let beside = beside(&item, dossier.as_ref(), &fellows);
         // A record that is lost (the store is down) is made good by the claim's end: the row is claimed again.
-        if let Err(error) = self.store.run(Record { item, sent, spares }).await {
+        let record = Record {
+            item,
+            sent,
+            beside,
+            spares,
+        };
+        if let Err(error) = self.store.run(record).await {
             warn!(%error, %channel, "what was sent could not be recorded");
         }
     }
 
     /// What the errand asks for, on its channel. `None` where there is nothing to be done about a request that is not there.
-    async fn carry_out(&self, listed: &Listed, item: &OutboxItem, dossier: Option<&Dossier>) -> Option<Sent> {
+    async fn carry_out(
+        &self,
+        listed: &Listed,
+        item: &OutboxItem,
+        dossier: Option<&Dossier>,
+        fellows: &[Dossier],
+    ) -> Option<Sent> {
         let card_of = |delivery: &DeliveryId| {
             let dossier = dossier?;
             let mut cards = dossier.deliveries.iter();
@@ -321,9 +302,10 @@ impl Sender {
             Errand::Card { delivery, .. } => {
                 let (dossier, card) = card_of(delivery)?;
                 let edition = dossier.confirmation.edition;
-                let looks = self.maker.card(dossier, card, &listed.voice, self.clock.now());
+                let now = self.clock.now();
+                let looks = self.maker.message(dossier, fellows, card, &listed.voice, now);
                 if card.stands() {
-                    let sent = self.edit(listed, dossier, card, &looks).await;
+                    let sent = self.edit(listed, (dossier, card), fellows, &looks).await;
                     if let Sent::Edited { failed, .. } = &sent {
                         for (_, failure) in failed {
                             self.put_down(listed, Fate::Refused(failure)).await;
@@ -335,6 +317,17 @@ impl Sender {
                 }
             }
         })
+    }
+
+    /// Cards for the rest of the chain of the request, and of those that share a message with it.
+    fn spares(&self, dossier: Option<&Dossier>, fellows: &[Dossier]) -> Spares {
+        let all = dossier.into_iter().chain(fellows);
+        let planned = all.map(|dossier| {
+            let cards = plan::spares(&self.registry, &self.maker, &*self.ids, dossier);
+            let revision = dossier.confirmation.revision;
+            (dossier.confirmation.id.clone(), Planned { cards, revision })
+        });
+        planned.collect()
     }
 
     /// Plans the cards of the channels that the next step brings in, and takes the step.
@@ -385,33 +378,44 @@ impl Sender {
     }
 
     /// Brings the messages of a card up to date that show an older edition: the group's, and those of people who were shown everything.
-    async fn edit(&self, listed: &Listed, dossier: &Dossier, card: &Delivery, looks: &Card) -> Sent {
-        let edition = dossier.confirmation.edition;
+    async fn edit(
+        &self,
+        listed: &Listed,
+        of: (&Dossier, &Delivery),
+        fellows: &[Dossier],
+        looks: &Card,
+    ) -> Sent {
         let (mut done, mut failed) = (Vec::new(), Vec::new());
-        for message in card.standing.iter().filter(|message| message.edition < edition) {
-            let edited = match (&message.reader, listed.channel.pages()) {
-                (None, _) => listed.channel.edit(&message.at, looks).await,
-                (Some(reader), Some(pages)) => {
-                    let sight = Sight {
-                        user: &reader.user,
-                        channel: &listed.name,
-                        at: &message.at,
-                    };
-                    let view = self.sight(listed, dossier, card, sight, reader.revision);
-                    pages.edit(&message.at, &view).await.map(|()| CardForm::LaidOut)
-                }
-                (Some(_), None) => Ok(CardForm::LaidOut),
-            };
-            match edited {
-                Ok(form) => done.push((message.at.clone(), form)),
-                Err(failure) => {
-                    warn!(channel = %listed.name, %failure, "a card was not edited");
-                    failed.push((message.at.clone(), failure));
-                }
+        let mut note = |at: &MessageRef, edited: Result<CardForm, Failure>| match edited {
+            Ok(form) => done.push((at.clone(), form)),
+            Err(failure) => {
+                warn!(channel = %listed.name, %failure, "a card was not edited");
+                failed.push((at.clone(), failure));
+            }
+        };
+        let shows = Shows::of(of.0, fellows, of.1);
+        for at in &shows.stale {
+            note(at, listed.channel.edit(at, looks).await);
+        }
+        for (dossier, card) in shared::in_message(of, fellows) {
+            let edition = dossier.confirmation.edition;
+            for message in card.standing.iter().filter(|message| message.edition < edition) {
+                let Some(reader) = &message.reader else { continue };
+                let sight = Sight {
+                    user: &reader.user,
+                    channel: &listed.name,
+                    at: &message.at,
+                };
+                let view = self.sight(listed, dossier, card, sight, reader.revision);
+                let edited = match listed.channel.pages() {
+                    Some(pages) => pages.edit(&message.at, &view).await,
+                    None => Ok(()),
+                };
+                note(&message.at, edited.map(|()| CardForm::LaidOut));
             }
         }
         Sent::Edited {
-            edition,
+            edition: of.0.confirmation.edition,
             done,
             failed,
         }
@@ -492,6 +496,15 @@ impl Sender {
     }
 }
 
+/// Which editions the message of a card's row shows of the other cards that stand in it.
+fn beside(item: &OutboxItem, dossier: Option<&Dossier>, fellows: &[Dossier]) -> Vec<(DeliveryId, u32)> {
+    let (Some(dossier), Errand::Card { delivery, .. }) = (dossier, &item.errand) else {
+        return Vec::new();
+    };
+    let card = dossier.deliveries.iter().find(|card| card.id == *delivery);
+    card.map_or_else(Vec::new, |card| Shows::of(dossier, fellows, card).beside)
+}
+
 /// Names the attempts to post a card: another name once a message of it was deleted, since under the old one the platform may
 /// take the card for posted.
 fn key(card: &Delivery) -> PostKey {
@@ -525,28 +538,5 @@ const fn word(sent: &Sent) -> &'static str {
         Sent::Told => "told",
         Sent::TellFailed(_) => "not told",
         Sent::MessageGone { .. } => "the message is gone",
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_channel_without_room_tells_when_it_will_have_some() {
-        let pace = Pace {
-            burst: 2,
-            every: Duration::from_millis(500),
-        };
-        let bucket = |free| Bucket {
-            pace,
-            free,
-            filled_at: UtcMillis(1_000),
-        };
-        assert_eq!(bucket(1).full(UtcMillis(1_000)), Duration::ZERO);
-        assert_eq!(bucket(0).full(UtcMillis(1_100)), Duration::from_millis(400));
-        assert_eq!(bucket(0).full(UtcMillis(1_700)), Duration::ZERO);
-        // A clock that went back must not make anybody wait longer than a card takes.
-        assert_eq!(bucket(0).full(UtcMillis(0)), Duration::from_millis(500));
     }
 }

@@ -227,3 +227,7 @@ fn tell(workspace: &mut Workspace, item: OutboxItem) {
         ..item
     });
 }
+
+#[cfg(test)]
+#[path = "view_tests.rs"]
+mod tests;

@@ -6,6 +6,7 @@ use gatepost_channel::Decision;
 use serde::{Deserialize, Serialize};
 
 use super::authority::{BreakGlass, StepUp};
+use super::collapse::Collapse;
 use super::edit::EditTerms;
 use super::grant::GrantTerms;
 use super::policy::Approvers;
@@ -30,6 +31,9 @@ pub struct DecisionTerms {
     /// What people may change of the arguments when they approve.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub edits: Option<EditTerms>,
+    /// When like requests share a card, so that they can be answered together.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub collapse: Option<Collapse>,
     /// What an approval takes beside the press.
     #[serde(skip_serializing_if = "StepUp::is_none")]
     pub step_up: StepUp,
@@ -178,6 +182,8 @@ impl DecisionTerms {
             .and_then(|(ours, theirs)| ours.and(theirs));
         let edits = self.edits.as_ref().zip(other.edits.as_ref());
         terms.edits = edits.and_then(|(ours, theirs)| ours.and(theirs));
+        let both = self.collapse.zip(other.collapse);
+        terms.collapse = both.map(|(ours, theirs)| ours.and(theirs));
         terms.step_up = self.step_up.and(other.step_up);
         terms.break_glass = self
             .break_glass

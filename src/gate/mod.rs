@@ -10,6 +10,7 @@ pub mod after;
 pub mod arguments;
 pub mod authority;
 pub mod code;
+pub mod collapse;
 pub mod decision;
 pub mod digest;
 pub mod duty;

@@ -1,17 +1,22 @@
 //! The question: may this call run? Allow and deny are answered at once; a call that needs a person becomes a request.
 
+use std::sync::Arc;
+
 use super::council::{News, Via, What};
 use super::directory::AT_LEISURE;
 use super::directory::requester::For;
 use super::{Caller, Gatekeeper};
 use crate::audit::{Actor, Draft, Opening};
 use crate::confirmation::create::{Create, Created, shown_args};
+use crate::confirmation::roll::Roll;
+use crate::confirmation::set::{self, Alike, Joining};
 use crate::confirmation::{Asked, Dossier, Status};
 use crate::delivery::plan::plan;
+use crate::delivery::shared::Fitting;
 use crate::gate::policy::CallFacts;
 use crate::gate::policy::{Effect, Judgement, Unevaluated, Voices};
 use crate::gate::{Arguments, DenyReason, Digest, Json, Terms, ToolName, redact};
-use crate::ids::{ConfirmationId, JobId, OperatorId};
+use crate::ids::{ConfirmationId, JobId, OperatorId, Org};
 use crate::storage::StoreError;
 
 /// A call that somebody wants to make.
@@ -124,14 +129,9 @@ impl Gatekeeper {
                         digest,
                     ));
                 }
+                let collapse = self.joining(&caller.org, &asked, &judgement, &terms);
                 let hidden = (!judgement.redact.is_empty()).then(|| redacted(&question, &judgement));
                 let shown_args = shown_args(&asked.args, hidden.as_deref(), ids);
-                let tool = question.tool.as_str();
-                let grantors = if asks_a_person(&question) {
-                    None
-                } else {
-                    Some(self.roll_of_grants(&caller.org, &caller.token, tool).await?)
-                };
                 let create = Create {
                     id,
                     org: caller.org.clone(),
@@ -142,20 +142,11 @@ impl Gatekeeper {
                     reason,
                     terms,
                     deliveries,
-                    grantors,
+                    grantors: self.who_grants(caller, &question).await?,
+                    collapse,
                     join_twin: question.join_twin,
                 };
-                Ok(match self.store().run(create).await? {
-                    Created::Fresh(dossier) => {
-                        // What a grant approved, nobody is asked about.
-                        if dossier.confirmation.state.status() == Status::Pending {
-                            self.tell_asked(caller, &question, &dossier);
-                        }
-                        Answer::Asked(Box::new(dossier))
-                    }
-                    Created::Same(dossier) => Answer::Asked(Box::new(dossier)),
-                    Created::Conflict(id) => Answer::Conflict(id),
-                })
+                self.ask_people(caller, &question, create).await
             }
             (Effect::Confirm | Effect::Deny, _) => {
                 let message = judgement.reason.clone();
@@ -175,6 +166,50 @@ impl Gatekeeper {
     pub fn foresee(&self, caller: &Caller, question: &Question) -> Effect {
         let known_person = !self.persons(caller, question).is_empty();
         self.judge(caller, question, known_person).effect
+    }
+
+    /// Stores the request, or finds the one of the same call.
+    async fn ask_people(
+        &self,
+        caller: &Caller,
+        question: &Question,
+        create: Create,
+    ) -> Result<Answer, StoreError> {
+        Ok(match self.store().run(create).await? {
+            Created::Fresh(dossier) => {
+                // What a grant approved, nobody is asked about.
+                if dossier.confirmation.state.status() == Status::Pending {
+                    self.tell_asked(caller, question, &dossier);
+                }
+                Answer::Asked(Box::new(dossier))
+            }
+            Created::Same(dossier) => Answer::Asked(Box::new(dossier)),
+            Created::Conflict(id) => Answer::Conflict(id),
+        })
+    }
+
+    /// Who may let the call run under a grant; nobody where somebody asks for a person about this very call.
+    async fn who_grants(
+        &self,
+        caller: &Caller,
+        question: &Question,
+    ) -> Result<Option<Arc<Roll>>, StoreError> {
+        if asks_a_person(question) {
+            return Ok(None);
+        }
+        let tool = question.tool.as_str();
+        let roll = self.roll_of_grants(&caller.org, &caller.token, tool).await?;
+        Ok(Some(roll))
+    }
+
+    /// What lets the request share a card with those like it, where its terms do.
+    fn joining(&self, org: &Org, asked: &Asked, judgement: &Judgement, terms: &Terms) -> Option<Joining> {
+        set::collapses(terms)?;
+        let (rule, reason) = (judgement.rule.as_deref(), Some(judgement.reason.as_str()));
+        Some(Joining {
+            alike: Alike::of(org, asked, rule, reason, terms)?,
+            fits: Arc::new(Fitting::new(self.registry().clone(), self.maker().clone())),
+        })
     }
 
     /// People are asked, and the cards are on their way.

@@ -358,10 +358,10 @@ impl Bench {
             .expect("a store")
             .expect("a request");
         let card = &dossier.deliveries[0];
-        let button = ButtonValue {
-            token: gatekeeper.maker().key().button(&card.id, &card.nonce),
-            revision: dossier.confirmation.revision,
-        };
+        let button = ButtonValue::one(
+            gatekeeper.maker().key().button(&card.id, &card.nonce),
+            dossier.confirmation.revision,
+        );
         let message = card
             .standing
             .first()

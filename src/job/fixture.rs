@@ -5,10 +5,9 @@ use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::Duration;
 
-use async_trait::async_trait;
 use gatepost_channel::{Decision, UtcMillis};
 
-use crate::audit::{ChainHead, Event, Sealed};
+use crate::audit::{ChainHead, Sealed};
 use crate::clock::{Clock, ManualClock};
 use crate::confirmation::consume::Consume;
 use crate::confirmation::create::{Create, Created, shown_args};
@@ -23,13 +22,12 @@ use crate::ids::{ConfirmationId, GrantId, JobId, OperatorId, Org, PermitId, Seed
 use crate::job::claim::{Claim, Claimed};
 use crate::job::submit::Submit;
 use crate::job::{Job, JobState, JobStatus};
-use crate::storage::read::ReadError;
 use crate::storage::{
-    AuditFilter, CallKey, ConfirmationFilter, Counts, GrantFilter, Item, JobFilter, Loaded, Note, NoteKind,
-    Page, Read, Refused, Store, StoreError, Touches, Transaction, Wakes, Workspace, Writer,
+    CallKey, Item, Loaded, Refused, Store, StoreError, Touches, Transaction, Wakes, Workspace, Writer,
 };
 
 mod folder;
+mod read;
 pub(crate) use folder::Folder;
 
 /// The rows.
@@ -429,6 +427,7 @@ impl World {
             terms: terms(),
             deliveries: Vec::new(),
             grantors: None,
+            collapse: None,
             join_twin: false,
             shown_args: shown_args(args.canonical(), None, &*self.ids),
             shown_requester: None,
@@ -505,85 +504,6 @@ impl Writer for World {
         item.apply(&mut workspace);
         self.keep(workspace);
         item.acknowledge();
-        Ok(())
-    }
-}
-
-#[async_trait]
-impl Read for World {
-    async fn dossier(&self, id: &ConfirmationId) -> Result<Option<Dossier>, StoreError> {
-        Ok(self.rows().dossiers.get(id).cloned())
-    }
-
-    async fn dossier_of_button(&self, token: &[u8; 32]) -> Result<Option<Dossier>, StoreError> {
-        let has = |dossier: &&Dossier| dossier.deliveries.iter().any(|card| card.token_hash == *token);
-        Ok(self.rows().dossiers.values().find(has).cloned())
-    }
-
-    async fn confirmations(&self, filter: &ConfirmationFilter) -> Result<Page<Dossier>, ReadError> {
-        let wanted =
-            |dossier: &&Dossier| filter.job.is_none() || dossier.confirmation.asked.job == filter.job;
-        Ok(Page {
-            items: self.rows().dossiers.values().filter(wanted).cloned().collect(),
-            next_cursor: None,
-        })
-    }
-
-    async fn job(&self, id: &JobId) -> Result<Option<Job>, StoreError> {
-        Ok(self.rows().jobs.get(id).cloned())
-    }
-
-    async fn jobs(&self, _: &JobFilter) -> Result<Page<Job>, ReadError> {
-        Ok(Page {
-            items: self.jobs(),
-            next_cursor: None,
-        })
-    }
-
-    async fn grants(&self, _: &GrantFilter) -> Result<Page<Grant>, ReadError> {
-        Ok(Page {
-            items: Vec::new(),
-            next_cursor: None,
-        })
-    }
-
-    async fn notes(&self, _: NoteKind) -> Result<Vec<Note>, StoreError> {
-        Ok(Vec::new())
-    }
-
-    async fn audit(&self, _: &AuditFilter) -> Result<Page<Event>, ReadError> {
-        Ok(Page {
-            items: self.rows().events.clone(),
-            next_cursor: None,
-        })
-    }
-
-    async fn heads(&self) -> Result<Vec<ChainHead>, StoreError> {
-        Ok(self.rows().heads.values().cloned().collect())
-    }
-
-    async fn next_deadline(&self) -> Result<Option<UtcMillis>, StoreError> {
-        let rows = self.rows();
-        let open = rows
-            .dossiers
-            .values()
-            .filter(|d| d.confirmation.state.status() == Status::Pending);
-        Ok(open.map(|d| d.confirmation.expires_at).min())
-    }
-
-    async fn next_outbox(&self) -> Result<Option<UtcMillis>, StoreError> {
-        Ok(None)
-    }
-
-    async fn counts(&self) -> Result<Counts, StoreError> {
-        Ok(Counts::default())
-    }
-
-    async fn now(&self) -> Result<UtcMillis, StoreError> {
-        Ok(self.clock.now())
-    }
-
-    async fn ready(&self) -> Result<(), StoreError> {
         Ok(())
     }
 }

@@ -26,14 +26,14 @@ macro_rules! known {
 }
 
 /// For SQLite, in order.
-pub(super) const SQLITE: [Known; 9] = known!(
+pub(super) const SQLITE: [Known; 10] = known!(
     "sqlite": 1 "0001_initial", 2 "0002_job_children", 3 "0003_decision_content", 4 "0004_fewer_trees", 5 "0005_standing_grant", 6 "0006_tally",
-    7 "0007_vote_by_edit", 8 "0008_told", 9 "0009_note"
+    7 "0007_vote_by_edit", 8 "0008_told", 9 "0009_collapsed_set", 10 "0010_note"
 );
 /// For PostgreSQL, in order; the same numbers and names.
-pub(super) const POSTGRES: [Known; 9] = known!(
+pub(super) const POSTGRES: [Known; 10] = known!(
     "postgres": 1 "0001_initial", 2 "0002_job_children", 3 "0003_decision_content", 4 "0004_fewer_trees", 5 "0005_standing_grant", 6 "0006_tally",
-    7 "0007_vote_by_edit", 8 "0008_told", 9 "0009_note"
+    7 "0007_vote_by_edit", 8 "0008_told", 9 "0009_collapsed_set", 10 "0010_note"
 );
 
 impl Known {

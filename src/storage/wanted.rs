@@ -14,6 +14,7 @@ pub(super) struct Wanted {
     pub(super) calls: Vec<[Text; 4]>,
     /// Organisation, token, session, digest.
     pub(super) twins: Vec<[Text; 4]>,
+    pub(super) alikes: Vec<String>,
     pub(super) tokens: Vec<String>,
     /// Kind of app, app, press.
     pub(super) replays: Vec<[Text; 3]>,
@@ -63,6 +64,11 @@ impl From<&Touches> for Wanted {
                 .collect(),
             calls: calls.collect(),
             twins: twins.collect(),
+            alikes: touches
+                .alikes
+                .iter()
+                .map(|alike| hex::encode(alike.as_bytes()))
+                .collect(),
             tokens: touches.tokens.iter().map(hex::encode).collect(),
             replays: replays.collect(),
             tallies: tallies.collect(),

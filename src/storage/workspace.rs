@@ -11,6 +11,7 @@ use serde::{Deserialize, Serialize};
 mod card;
 mod grant;
 mod note;
+mod set;
 
 pub use grant::GrantKey;
 
@@ -19,6 +20,7 @@ use super::tally::{Tally, TallyKey};
 use super::wake::Wake;
 use crate::audit::{ChainHead, Draft, Sealed};
 use crate::confirmation::grant::Grant;
+use crate::confirmation::set::Alike;
 use crate::confirmation::{Confirmation, Delivery, Dossier, Vote};
 use crate::delivery::OutboxItem;
 use crate::ids::{ConfirmationId, DeliveryId, GrantId, JobId, Org, OutboxId, TokenName};
@@ -76,8 +78,8 @@ pub struct ReplayRow {
     pub forget_at: UtcMillis,
 }
 
-/// The rows that an item wants locked and read. A request brings its votes, its cards, the outbox rows of its cards and the
-/// job that is parked on it; a job brings its memory. The chain head of every organisation met on the way is locked first.
+/// The rows that an item wants locked and read. A request brings the whole set that it is in, and each of these its votes, its
+/// cards, the outbox rows of its cards and the job that is parked on it; a job brings its memory. The chain head of every organisation met on the way is locked first.
 #[derive(Debug, Default, Clone)]
 pub struct Touches {
     /// Organisations whose chain will be written even if no row of theirs is touched.
@@ -88,6 +90,8 @@ pub struct Touches {
     pub calls: BTreeSet<CallKey>,
     /// Requests by identical call: the newest that is pending or approved and not consumed, and those without an outcome.
     pub twins: BTreeSet<TwinKey>,
+    /// The newest request of those that have this in common.
+    pub alikes: BTreeSet<Alike>,
     /// Requests by the button token of one of their cards.
     pub tokens: BTreeSet<TokenHash>,
     /// Accepted callbacks.

@@ -169,6 +169,7 @@ pub(crate) fn open() -> Dossier {
             rule: Some("big-payments".to_owned()),
             reason: Some("Payments of 50k or more need a person".to_owned()),
             terms,
+            set: None,
             created_at: CREATED,
             expires_at: EXPIRES,
             state: State::Pending,
@@ -182,6 +183,7 @@ pub(crate) fn open() -> Dossier {
         deliveries: vec![Delivery {
             id: DeliveryId::fresh(&SeededIds::default()),
             channel: "desk".into(),
+            host: None,
             state: DeliveryState::Queued,
             nonce: [5; 16],
             token_hash: [0; 32],

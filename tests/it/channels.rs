@@ -66,6 +66,7 @@ fn pending(arguments: &str) -> Card {
             asks: Asks::default(),
         },
         words: words(),
+        set: None,
     }
 }
 

@@ -20,10 +20,7 @@ fn clicked(event: &Value) -> Click {
 
 #[test]
 fn a_click_is_read_from_the_platforms_own_fields() {
-    let button = ButtonValue {
-        token: ButtonToken::new([9; 16]),
-        revision: 7,
-    };
+    let button = ButtonValue::one(ButtonToken::new([9; 16]), 7);
     let mut event = press(&json!({"decision": "reject", "b": button.to_string(), "chat": "oc_forged"}));
     event["event"]["operator"]["user_id"] = json!("mira01");
     event["event"]["action"]["form_value"] = json!({"reason": "  too much  "});
@@ -51,10 +48,7 @@ fn a_click_is_read_from_the_platforms_own_fields() {
 
 #[test]
 fn a_press_in_a_form_is_read_from_the_name_where_the_value_is_left_out() {
-    let button = ButtonValue {
-        token: ButtonToken::new([9; 16]),
-        revision: 7,
-    };
+    let button = ButtonValue::one(ButtonToken::new([9; 16]), 7);
     let spelled = button.to_string().replace('.', "_");
     for (name, decision, grant) in [
         (format!("reject_{spelled}"), Decision::Reject, None),

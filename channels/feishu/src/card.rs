@@ -10,6 +10,7 @@ use gatepost_channel::{
 
 use crate::arguments::{self, Extent};
 use crate::elements::{CardJson, Element, Template, Vote};
+use crate::set;
 
 /// The most that the HTTP body of a card may weigh, in bytes. The platform refuses 30 KB, counted after its own additions.
 pub(crate) const BUDGET: usize = 24_000;
@@ -50,6 +51,9 @@ pub(crate) struct LaidOut {
 
 /// Lays the card out. What is not shown whole is never approvable, unless the rule says so.
 pub(crate) fn lay_out(card: &Card) -> LaidOut {
+    if let Some(set) = &card.set {
+        return set::lay_out(card, set);
+    }
     let tool_fits = weigh(card.tool.one_line().as_str()) <= TOOL;
     let one_part = Body::from(card.arguments.whole().clone());
     for body in [&card.arguments, &one_part] {
@@ -167,11 +171,7 @@ fn plain_buttons(card: &Card) -> Option<Element> {
 
 /// Approve, and Approve for later calls too.
 fn approvals(card: &Card, asks: &Asks, seen: Option<Seen>) -> Vec<Vote> {
-    let once_more = asks.once_more.as_ref().map(|asked| OnceMore {
-        title: short(&asked.title, QUESTION.0),
-        text: short(&asked.text, QUESTION.1),
-        ..asked.clone()
-    });
+    let once_more = asks.once_more.as_ref().map(question);
     let offers = asks.distinct(MOST_GRANTS).into_iter();
     let more = offers.map(|offer| (Some(offer.scope.clone()), label(&offer.label)));
     let all = [(None, label(&card.words.approve))].into_iter().chain(more);
@@ -186,6 +186,15 @@ fn approvals(card: &Card, asks: &Asks, seen: Option<Seen>) -> Vec<Vote> {
         })
     };
     all.filter_map(vote).collect()
+}
+
+/// The question before Approve, within the platform's lengths.
+pub(crate) fn question(asked: &OnceMore) -> OnceMore {
+    OnceMore {
+        title: short(&asked.title, QUESTION.0),
+        text: short(&asked.text, QUESTION.1),
+        ..asked.clone()
+    }
 }
 
 /// Approve, without anything beside it.
@@ -210,7 +219,7 @@ fn rejection(card: &Card, seen: Option<Seen>) -> Option<Vote> {
 const fn button(card: &Card) -> Option<ButtonValue> {
     match card.actions {
         Actions::None => None,
-        Actions::Decide { token, revision, .. } => Some(ButtonValue { token, revision }),
+        Actions::Decide { token, revision, .. } => Some(ButtonValue::one(token, revision)),
     }
 }
 
@@ -290,7 +299,7 @@ pub(crate) const fn template(card: &Card) -> Template {
 }
 
 /// Somebody's text within a budget, its end marked when it was cut.
-fn clipped(text: &Inert, budget: usize) -> String {
+pub(crate) fn clipped(text: &Inert, budget: usize) -> String {
     match text.clip(budget, weigh) {
         Clip::Whole(whole) => whole.to_owned(),
         Clip::Cut {
@@ -342,4 +351,4 @@ fn escaped(text: &str) -> usize {
 
 #[cfg(test)]
 #[path = "card_tests.rs"]
-mod tests;
+pub(crate) mod tests;

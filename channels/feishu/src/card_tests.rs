@@ -11,11 +11,11 @@ use crate::fixture::card;
 
 const SMALL: &str = "{\n  \"amount\": 51000,\n  \"payee\": \"ACME \\\"Ltd\\\"\"\n}";
 
-fn shown(card: &CardJson) -> Value {
+pub(crate) fn shown(card: &CardJson) -> Value {
     serde_json::from_str(&card.content()).unwrap()
 }
 
-fn golden(name: &str, value: &Value) {
+pub(crate) fn golden(name: &str, value: &Value) {
     let mut settings = insta::Settings::clone_current();
     settings.set_snapshot_path("../tests/golden");
     settings.set_prepend_module_to_snapshot(false);
@@ -78,14 +78,14 @@ fn walk<'a>(value: &'a Value, decisions: &mut Vec<&'a str>, tags: &mut BTreeSet<
     }
 }
 
-fn decisions(card: &Value) -> Vec<&str> {
+pub(crate) fn decisions(card: &Value) -> Vec<&str> {
     let (mut found, mut tags) = (Vec::new(), BTreeSet::new());
     walk(card, &mut found, &mut tags);
     found
 }
 
 /// All texts of the card, in order.
-fn texts(value: &Value, into: &mut Vec<String>) {
+pub(crate) fn texts(value: &Value, into: &mut Vec<String>) {
     match value {
         Value::Array(items) => items.iter().for_each(|item| texts(item, into)),
         Value::Object(fields) => {
@@ -164,7 +164,7 @@ fn words_without_end_of_what_is_asked_keep_the_limits() {
 }
 
 /// The body as the client sends it.
-fn sent(card: &CardJson) -> usize {
+pub(crate) fn sent(card: &CardJson) -> usize {
     json!({
         "receive_id": "o".repeat(128), "msg_type": "interactive", "content": card.content(), "uuid": "u".repeat(50),
     })
@@ -268,7 +268,7 @@ fn the_minimal_card_holds_ids_and_our_words_only() {
 }
 
 /// Text that tries things: markup of the platform, JSON, marks, long runs.
-fn hostile() -> impl Strategy<Value = String> {
+pub(crate) fn hostile() -> impl Strategy<Value = String> {
     let piece = prop_oneof![
         Just("<at id=all></at>".to_owned()),
         Just("[ok](https://evil.example)".to_owned()),

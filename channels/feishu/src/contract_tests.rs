@@ -305,6 +305,11 @@ fn cards() {
 }
 
 #[test]
+fn sets() {
+    contract::check_sets(&feishu());
+}
+
+#[test]
 fn threads() {
     contract::check_threads(&feishu());
 }

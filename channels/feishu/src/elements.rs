@@ -358,6 +358,12 @@ impl Element {
         Self::voting(vote, name, None)
     }
 
+    /// A button that votes by itself, on a card with several of them: its name says what its value says, so it is unique.
+    pub(crate) fn named_vote(vote: Vote) -> Self {
+        let name = spelled(&vote);
+        Self::voting(vote, name, None)
+    }
+
     /// A form at the root: a field for the reason of `decision`, and the buttons that send it.
     pub(crate) fn form(decision: Decision, reason: String, required: bool, votes: Vec<Vote>) -> Self {
         let mut elements = vec![Self::reason(reason_of(decision), reason, required)];

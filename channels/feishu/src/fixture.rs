@@ -181,5 +181,6 @@ pub(crate) fn card(tone: Tone, arguments: &str, full_view: bool) -> Card {
             _ => Actions::None,
         },
         words: words(),
+        set: None,
     }
 }

@@ -34,6 +34,7 @@ mod legacy;
 mod message;
 mod page;
 mod post;
+mod set;
 mod thread;
 mod token;
 mod verify;

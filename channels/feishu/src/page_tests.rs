@@ -1,8 +1,8 @@
 //! Messages to one person: all of it, in order, within the budget, with answers on the last alone; and what comes back from them.
 
 use gatepost_channel::{
-    ButtonToken, ButtonValue, Decision, DialogWords, FullView, Inbound, Inert, MessageRef, Seen, Tone,
-    Vantage, Wants,
+    ButtonToken, ButtonValue, Decision, DialogWords, EditForm, FullView, Inbound, Inert, MessageRef, Seen,
+    Tone, Vantage, Wants,
 };
 use proptest::prelude::*;
 use serde_json::{Value, json};
@@ -129,10 +129,7 @@ fn without_a_proof_or_an_open_request_nothing_can_be_answered() {
 
 #[test]
 fn what_is_pressed_there_says_what_was_seen_by_value_and_by_name() {
-    let button = ButtonValue {
-        token: ButtonToken::new([9; 16]),
-        revision: 7,
-    };
+    let button = ButtonValue::one(ButtonToken::new([9; 16]), 7);
     let spelled = button.to_string().replace('.', "_");
     let seen = SEEN.to_string();
     let by_value = |value: Value| press(&value);
@@ -188,6 +185,173 @@ fn what_is_pressed_there_says_what_was_seen_by_value_and_by_name() {
         callback::read(odd.as_object().unwrap()),
         Inbound::Ignored { .. }
     ));
+}
+
+fn editor(view: FullView, text: &str) -> FullView {
+    FullView {
+        edit: Some(EditForm {
+            text: text.to_owned(),
+            label: "Arguments".into(),
+            approve: "Approve with these arguments".into(),
+            elsewhere: "They can be changed in the console.".into(),
+        }),
+        ..view
+    }
+}
+
+/// The fields of a card, by name.
+fn fields(card: &Value) -> Vec<Value> {
+    let mut found = Vec::new();
+    walk(card, &mut |map| {
+        if map.get("tag").is_some_and(|tag| tag == "input") {
+            found.push(Value::Object(map.clone()));
+        }
+    });
+    found
+}
+
+#[test]
+fn arguments_stand_in_a_field_whole_or_not_at_all() {
+    for (text, fits) in [
+        ("{\"to\": \"<at id=all></at> 支払い\"}".to_owned(), true),
+        ("支".repeat(1_000), true),
+        ("支".repeat(1_001), false),
+        ("🚀".repeat(501), false),
+    ] {
+        let sent = pages(&editor(view(Tone::Pending, "x"), &text));
+        let (last, parts) = sent.split_last().unwrap();
+        assert!(parts.iter().all(|part| fields(part).is_empty()));
+        let fields = fields(last);
+        let field = fields.iter().find(|field| field["name"] == "arguments");
+        assert_eq!(
+            field.map(|field| field["default_value"].as_str().unwrap()),
+            fits.then_some(text.as_str())
+        );
+        assert_eq!(
+            last.to_string().contains("changed in the console"),
+            !fits,
+            "what does not fit is said where else"
+        );
+        let edits: Vec<_> = sends(last)
+            .into_iter()
+            .filter(|value| value["edited"] == true)
+            .collect();
+        assert_eq!(edits.len(), usize::from(fits));
+        assert!(
+            edits
+                .iter()
+                .all(|value| value["decision"] == "approve" && value["seen"] == SEEN.to_string())
+        );
+    }
+    // Nor where the message would become too heavy.
+    let mut heavy = editor(view(Tone::Pending, "x"), &"\"".repeat(1_000));
+    heavy.card.tool = Inert::new(&"\"".repeat(499));
+    let fact = heavy.card.facts[0].clone();
+    heavy.card.facts = vec![
+        gatepost_channel::Fact {
+            value: Inert::new(&"x".repeat(1_400)),
+            ..fact
+        };
+        40
+    ];
+    if let gatepost_channel::Actions::Decide { asks, .. } = &mut heavy.card.actions {
+        asks.grants = (0..4)
+            .map(|number| gatepost_channel::GrantOffer {
+                scope: format!("{number}h{}", "x".repeat(60)),
+                label: "\"".repeat(100),
+            })
+            .collect();
+        asks.once_more = Some(gatepost_channel::OnceMore {
+            title: "\"".repeat(100),
+            text: "\"".repeat(300),
+            yes: String::new(),
+            no: String::new(),
+        });
+    }
+    let sent = pages(&heavy);
+    let last = &sent[sent.len() - 1];
+    assert!(fields(last).iter().all(|field| field["name"] != "arguments"));
+    assert!(last.to_string().contains("changed in the console"));
+}
+
+#[test]
+fn changed_arguments_are_read_with_the_press_or_it_is_none() {
+    let button = ButtonValue::one(ButtonToken::new([9; 16]), 7);
+    let seen = SEEN.to_string();
+    let value = json!({"decision": "approve", "b": button.to_string(), "seen": seen, "edited": true});
+    let by_name = || {
+        let mut event = press(&json!({}));
+        let name = format!("edit_{button}_{seen}").replace('.', "_");
+        event["event"]["action"]["name"] = json!(name);
+        event
+    };
+    let typed = " {\"a\": 1}\n";
+    for mut event in [press(&value), by_name()] {
+        event["event"]["action"]["form_value"] =
+            json!({"arguments": typed, "reason_to_edit": " because ", "reason_to_approve": "not this"});
+        let Inbound::Click(click) = callback::read(event.as_object().unwrap()) else {
+            panic!("a click: {event}")
+        };
+        assert_eq!(
+            (click.decision, click.button, click.vantage),
+            (
+                Decision::Approve,
+                Some(button),
+                Vantage::Alone { seen: Some(SEEN) }
+            )
+        );
+        assert_eq!(click.edited.as_deref(), Some(typed), "as it came");
+        assert_eq!(click.reason.as_deref(), Some("because"));
+        for missing in [json!(null), json!({}), json!({"arguments": 7})] {
+            event["event"]["action"]["form_value"] = missing;
+            assert!(
+                matches!(
+                    callback::read(event.as_object().unwrap()),
+                    Inbound::Ignored {
+                        why: "arguments_missing",
+                        ..
+                    }
+                ),
+                "{event}"
+            );
+        }
+    }
+    for (decision, edited) in [
+        ("approve", json!(false)),
+        ("approve", json!("true")),
+        ("reject", json!(true)),
+    ] {
+        let odd =
+            press(&json!({"decision": decision, "b": button.to_string(), "seen": seen, "edited": edited}));
+        assert!(matches!(
+            callback::read(odd.as_object().unwrap()),
+            Inbound::Ignored {
+                why: "edit_malformed",
+                ..
+            }
+        ));
+    }
+    // What stands in a field of that name is no edit where the button does not say so.
+    let mut plain = press(&json!({"decision": "approve", "b": button.to_string(), "seen": seen}));
+    plain["event"]["action"]["form_value"] = json!({"arguments": typed});
+    assert!(
+        matches!(callback::read(plain.as_object().unwrap()), Inbound::Click(click) if click.edited.is_none())
+    );
+}
+
+#[test]
+fn where_arguments_may_be_changed_every_card_opens_everything() {
+    let mut open = card(Tone::Pending, "line", true);
+    if let gatepost_channel::Actions::Decide { asks, .. } = &mut open.actions {
+        asks.edits = true;
+    }
+    let laid_out = crate::card::lay_out(&open);
+    assert!(laid_out.shows_all);
+    let sent = sends(&json(&laid_out.card));
+    assert_eq!(
+        sent.iter().filter(|value| value["show"] == "everything").count(),
+        1
+    );
 }
 
 #[test]

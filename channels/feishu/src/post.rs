@@ -38,7 +38,7 @@ pub(crate) async fn post(app: &FeishuApp, chat: &str, card: &Card, key: &PostKey
     let mut posted = create(app, group, &lay_out(card).card, &uuid)
         .await
         .map(Posted::At);
-    if posted.as_ref().is_err_and(CallError::is_content) {
+    if posted.as_ref().is_err_and(CallError::is_content) && card.set.is_none() {
         tracing::warn!(request = %card.request_id, "the platform refused the card; posting the minimal one");
         posted = create(app, group, &minimal(card), &uuid)
             .await
@@ -73,7 +73,9 @@ pub(crate) async fn edit(app: &FeishuApp, at: &MessageRef, card: &Card) -> Resul
     }
     let mut form = CardForm::LaidOut;
     let mut edited = replace(app, &at.message, &lay_out(card).card).await;
-    if edited.as_ref().is_err_and(CallError::is_content) {
+    // Several open requests that are refused together have no plainer form: the core posts them one by one.
+    let plainer = card.set.is_none() || !card.is_open();
+    if edited.as_ref().is_err_and(CallError::is_content) && plainer {
         tracing::warn!(request = %card.request_id, "the platform refused the edit; trying the minimal card");
         form = CardForm::Minimal;
         edited = replace(app, &at.message, &minimal(card)).await;

@@ -69,20 +69,65 @@ impl FromStr for Seen {
     }
 }
 
-/// The text of a button: `g1.<32 hex digits>.<revision>`, at most 64 bytes so that it fits the tightest platform.
+/// Names a set of requests as one card showed them: which ones, in what order, with which calls. Made under the core's key, so
+/// that it tells nothing of what it is made of.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, Hash)]
+pub struct SetCode([u8; 12]);
+
+impl SetCode {
+    /// Wraps the first 12 bytes of a keyed digest.
+    pub const fn new(bytes: [u8; 12]) -> Self {
+        Self(bytes)
+    }
+}
+
+/// 24 lower-case hex digits.
+impl fmt::Display for SetCode {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+    }
+}
+
+/// The text of a button: `g1.<32 hex digits>.<revision>` for one request, `g1.<32 hex digits>.s<24 hex digits>` for all requests
+/// of a card at once; at most 64 bytes so that it fits the tightest platform.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct ButtonValue {
-    /// Which delivery.
+    /// Which delivery; for all at once, that of the first request of the card.
     pub token: ButtonToken,
-    /// Which revision of its card was on the screen.
+    /// Which revision of its card was on the screen; 0 beside a set, which says it for all of them.
     pub revision: u32,
+    /// All requests of the card at once: the set that was on the screen.
+    pub set: Option<SetCode>,
+}
+
+impl ButtonValue {
+    /// The value of a button that answers one request.
+    pub const fn one(token: ButtonToken, revision: u32) -> Self {
+        Self {
+            token,
+            revision,
+            set: None,
+        }
+    }
+
+    /// The value of a button that answers all requests of a card.
+    pub const fn all(token: ButtonToken, set: SetCode) -> Self {
+        Self {
+            token,
+            revision: 0,
+            set: Some(set),
+        }
+    }
 }
 
 impl fmt::Display for ButtonValue {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("g1.")?;
         spell(&self.token.0, f)?;
-        write!(f, ".{}", self.revision)
+        match &self.set {
+            None => write!(f, ".{}", self.revision),
+            Some(set) => write!(f, ".s{set}"),
+        }
     }
 }
 
@@ -96,7 +141,13 @@ impl FromStr for ButtonValue {
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
         let rest = text.strip_prefix("g1.").ok_or(NotAButtonValue)?;
-        let (hex, revision) = rest.split_once('.').ok_or(NotAButtonValue)?;
+        let (hex, shown) = rest.split_once('.').ok_or(NotAButtonValue)?;
+        let token = ButtonToken(read(hex).ok_or(NotAButtonValue)?);
+        if let Some(set) = shown.strip_prefix('s') {
+            let set = read(set).map(SetCode).ok_or(NotAButtonValue)?;
+            return Ok(Self::all(token, set));
+        }
+        let revision = shown;
         if revision.is_empty() || revision.len() > 10 {
             return Err(NotAButtonValue);
         }
@@ -104,23 +155,19 @@ impl FromStr for ButtonValue {
         {
             return Err(NotAButtonValue);
         }
-        let bytes = read(hex).ok_or(NotAButtonValue)?;
         let revision = revision.parse().map_err(|_| NotAButtonValue)?;
-        Ok(Self {
-            token: ButtonToken(bytes),
-            revision,
-        })
+        Ok(Self::one(token, revision))
     }
 }
 
-fn spell(bytes: &[u8; 16], f: &mut fmt::Formatter<'_>) -> fmt::Result {
+fn spell(bytes: &[u8], f: &mut fmt::Formatter<'_>) -> fmt::Result {
     bytes.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
 }
 
-/// 32 lower-case hex digits; no other spelling.
-fn read(hex: &str) -> Option<[u8; 16]> {
-    let mut bytes = [0_u8; 16];
-    if hex.len() != 32 {
+/// Exactly `N` bytes, spelled in lower-case hex; no other spelling.
+fn read<const N: usize>(hex: &str) -> Option<[u8; N]> {
+    let mut bytes = [0_u8; N];
+    if hex.len() != 2 * N {
         return None;
     }
     for (byte, pair) in bytes.iter_mut().zip(hex.as_bytes().chunks_exact(2)) {
@@ -143,13 +190,15 @@ mod tests {
 
     #[test]
     fn a_value_reads_back_and_stays_small() {
-        let value = ButtonValue {
-            token: ButtonToken::new([0xa5; 16]),
-            revision: u32::MAX,
-        };
-        let text = value.to_string();
-        assert!(text.len() <= 64, "{text}");
-        assert_eq!(text.parse(), Ok(value));
+        let token = ButtonToken::new([0xa5; 16]);
+        for value in [
+            ButtonValue::one(token, u32::MAX),
+            ButtonValue::all(token, SetCode::new([0x5a; 12])),
+        ] {
+            let text = value.to_string();
+            assert!(text.len() <= 64, "{text}");
+            assert_eq!(text.parse(), Ok(value));
+        }
     }
 
     #[test]
@@ -172,11 +221,9 @@ mod tests {
 
     #[test]
     fn near_misses_are_refused() {
-        let good = ButtonValue {
-            token: ButtonToken::new([1; 16]),
-            revision: 3,
-        }
-        .to_string();
+        let token = ButtonToken::new([1; 16]);
+        let good = ButtonValue::one(token, 3).to_string();
+        let all = ButtonValue::all(token, SetCode::new([2; 12])).to_string();
         for bad in [
             "",
             "g1.",
@@ -186,6 +233,10 @@ mod tests {
             &good.replace(".3", ".+3"),
             &good.replace("g1", "g2"),
             &good[..good.len() - 2],
+            &all[..all.len() - 2],
+            &format!("{all}00"),
+            &format!("{all}.3"),
+            &all.replace(".s", ".S"),
         ] {
             assert_eq!(bad.parse::<ButtonValue>(), Err(NotAButtonValue), "{bad}");
         }

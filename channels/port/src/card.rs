@@ -4,7 +4,7 @@
 //! lays the card out, keeps the platform's budgets, and shows [`Inert`] text only in places where no markup is read.
 
 use crate::body::Body;
-use crate::button::ButtonToken;
+use crate::button::{ButtonToken, ButtonValue};
 use crate::text::Inert;
 use serde::{Deserialize, Serialize};
 
@@ -121,6 +121,29 @@ pub enum Actions {
     },
 }
 
+/// Several like requests in one card.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct CardSet {
+    /// Each request as a card of its own, in the order in which they were asked: id, title, facts, arguments and buttons. What is
+    /// the same for all of them (tool, facts) stands on the outer card and only there. None holds a set itself.
+    pub items: Vec<Card>,
+    /// Answering all that are open at once; nothing once none is. An adapter leaves it out where an item is not shown whole.
+    pub all: Option<All>,
+}
+
+/// Answering all requests of a card at once.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct All {
+    /// What both buttons carry.
+    pub value: ButtonValue,
+    /// Label of approving all; it says how many.
+    pub approve: String,
+    /// Label of rejecting all; it says how many.
+    pub reject: String,
+    /// Approve is asked once more before it is sent.
+    pub once_more: Option<OnceMore>,
+}
+
 /// What an answer needs beside the press, and what can be answered beside a plain yes or no. The default is the plain card.
 ///
 /// An adapter that cannot lay one of these out leaves it out: the core refuses what lacks something, and tells the person.
@@ -173,6 +196,14 @@ pub struct GrantOffer {
     pub label: String,
 }
 
+impl Card {
+    /// Whether anything can be decided on it.
+    pub fn is_open(&self) -> bool {
+        let decides = |card: &Self| matches!(card.actions, Actions::Decide { .. });
+        decides(self) || self.set.as_ref().is_some_and(|set| set.items.iter().any(decides))
+    }
+}
+
 /// One card, complete.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Card {
@@ -196,4 +227,6 @@ pub struct Card {
     pub actions: Actions,
     /// Words for the layout.
     pub words: Words,
+    /// On a card of several requests: these. Its own arguments and actions are empty then.
+    pub set: Option<CardSet>,
 }

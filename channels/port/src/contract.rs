@@ -22,7 +22,7 @@ mod view;
 
 pub use call::{check_channel, check_fallback, check_outcomes, check_silence};
 pub use callback::{check_answers, check_clicks, check_refusals};
-pub use card::{check_cards, check_text};
+pub use card::{check_cards, check_sets, check_text};
 pub use command::check_commands;
 pub use thread::check_threads;
 pub use view::{check_view_hostile, check_view_text, check_views};

@@ -42,8 +42,8 @@ pub mod verify;
 
 pub use ask::{Ask, Opener, Vantage, Wants};
 pub use body::{Body, Content, Fate, Line, Part, Row};
-pub use button::{ButtonToken, ButtonValue, Seen};
-pub use card::{Actions, Asks, Card, Fact, GrantOffer, OnceMore, Risk, Tone, Words};
+pub use button::{ButtonToken, ButtonValue, Seen, SetCode};
+pub use card::{Actions, All, Asks, Card, CardSet, Fact, GrantOffer, OnceMore, Risk, Tone, Words};
 pub use channel::{
     AppKey, CardForm, Channel, Field, Health, MessageRef, Pace, PostKey, Posted, PrivateNotice, Reply,
     ReplyTone, Webhook,

@@ -14,6 +14,7 @@ use crate::card::{APPROVE_FOR, REJECT_WITH_REASON, SHOW_EVERYTHING};
 use crate::command;
 use crate::edit;
 use crate::modal::{self, ANSWER, WHY};
+use crate::set::{APPROVE_ALL, REJECT_ALL};
 use crate::submission;
 
 /// Longest reason that is taken, in characters; the field of a card holds 1,000.
@@ -260,8 +261,8 @@ enum Pressed {
 /// The answer that an `action_id` or a choice stands for, and the scope for later calls that goes with it.
 pub(crate) fn answer_of(word: &str) -> Option<(Decision, Option<String>)> {
     match (word, word.strip_prefix(APPROVE_FOR)) {
-        ("approve", _) => Some((Decision::Approve, None)),
-        ("reject", _) => Some((Decision::Reject, None)),
+        ("approve" | APPROVE_ALL, _) => Some((Decision::Approve, None)),
+        ("reject" | REJECT_ALL, _) => Some((Decision::Reject, None)),
         (_, Some(scope)) if scope.len() <= LONGEST_SCOPE => Some((Decision::Approve, Some(scope.to_owned()))),
         _ => None,
     }

@@ -45,10 +45,7 @@ fn a_press_is_read_whole() {
     assert_eq!(click.decision, Decision::Approve);
     assert_eq!(
         click.button,
-        Some(ButtonValue {
-            token: ButtonToken::new([0xa5; 16]),
-            revision: 2
-        })
+        Some(ButtonValue::one(ButtonToken::new([0xa5; 16]), 2))
     );
     let (message, press) = click.replay_key.split_once('|').expect("message and press");
     assert_eq!((message, press.len()), (click.message.as_str(), 64));

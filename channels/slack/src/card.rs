@@ -11,14 +11,15 @@ use crate::arguments::{self, CUT_LINE, HEADING};
 use crate::blocks::{
     self, BUTTON_TEXT, Block, Button, Confirm, HEADER_TEXT, PlainText, QUESTION, Style, cost,
 };
+use crate::set;
 
 /// All texts of a card together, in units as [`cost`] counts them.
 pub(crate) const TOTAL: usize = 9_000;
 
-const PREVIEW: usize = 150;
-const TOOL: usize = 300;
+pub(crate) const PREVIEW: usize = 150;
+pub(crate) const TOOL: usize = 300;
 const NO_APPROVE: usize = 400;
-const SMALL: usize = 100;
+pub(crate) const SMALL: usize = 100;
 const FACTS: usize = 2_000;
 const ARGUMENTS: usize = 5_250;
 
@@ -78,6 +79,9 @@ pub(crate) struct Message {
 
 /// Whether the card shows the tool and its arguments whole.
 pub(crate) fn shows_all(card: &Card) -> bool {
+    if let Some(set) = &card.set {
+        return set::shows_all(card, set);
+    }
     cost(card.tool.one_line().as_str()) <= TOOL && arguments::fit(&card.arguments, room(card))
 }
 
@@ -96,6 +100,9 @@ fn room(card: &Card) -> usize {
 
 /// The card as people should see it.
 pub(crate) fn full(card: &Card) -> Message {
+    if let Some(set) = &card.set {
+        return set::full(card, set);
+    }
     let whole = shows_all(card);
     let mut shown = vec![
         Block::header(&title(card)),
@@ -142,7 +149,7 @@ pub(crate) fn one_line(card: &Card) -> Message {
     }
 }
 
-fn text(card: &Card) -> String {
+pub(crate) fn text(card: &Card) -> String {
     blocks::escape(blocks::start(&card.preview, PREVIEW))
 }
 
@@ -190,10 +197,7 @@ fn buttons(card: &Card, approvable: bool) -> Option<Block> {
     else {
         return None;
     };
-    let value = ButtonValue {
-        token: *token,
-        revision: *revision,
-    };
+    let value = ButtonValue::one(*token, *revision);
     let approve = if approvable {
         approvals(card, asks, &value)
     } else {

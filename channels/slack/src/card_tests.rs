@@ -56,7 +56,7 @@ fn walk(value: &Value, seen: &mut impl FnMut(&str, &Value)) {
     }
 }
 
-fn action_ids(message: &Value) -> Vec<String> {
+pub(crate) fn action_ids(message: &Value) -> Vec<String> {
     let mut ids = Vec::new();
     walk(message, &mut |key, value| {
         if key == "action_id" {
@@ -128,7 +128,7 @@ pub(crate) fn assert_fits(message: &Value) {
     assert!(total <= card::TOTAL, "{total}");
 }
 
-fn hostile() -> impl Strategy<Value = String> {
+pub(crate) fn hostile() -> impl Strategy<Value = String> {
     prop_oneof![
         any::<String>(),
         "[a-z<>&*_`~:@!|\n ]{0,400}",
@@ -332,7 +332,7 @@ proptest! {
 }
 
 /// The texts of all preformatted elements, in order.
-fn preformatted(message: &Value) -> Vec<&str> {
+pub(crate) fn preformatted(message: &Value) -> Vec<&str> {
     message["blocks"]
         .as_array()
         .unwrap()

@@ -219,8 +219,8 @@ impl Platform for Slack {
         let blocks = sent.card["blocks"].as_array().into_iter().flatten();
         let elements = blocks.flat_map(|block| block["elements"].as_array().into_iter().flatten());
         let decides = |element: &Value| match element["action_id"].as_str()? {
-            "approve" => Some((Decision::Approve, element["value"].as_str()?.to_owned())),
-            "reject" => Some((Decision::Reject, element["value"].as_str()?.to_owned())),
+            "approve" | "approve_all" => Some((Decision::Approve, element["value"].as_str()?.to_owned())),
+            "reject" | "reject_all" => Some((Decision::Reject, element["value"].as_str()?.to_owned())),
             _ => None,
         };
         elements.filter_map(decides).collect()
@@ -365,6 +365,11 @@ fn fallback() {
 #[test]
 fn cards() {
     contract::check_cards(&slack());
+}
+
+#[test]
+fn sets() {
+    contract::check_sets(&slack());
 }
 
 #[test]

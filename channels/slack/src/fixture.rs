@@ -106,6 +106,7 @@ pub(crate) fn card(tone: Tone, arguments: &str, actions: Actions) -> Card {
         arguments: Inert::new(arguments).into(),
         actions,
         words: words(),
+        set: None,
     }
 }
 

@@ -32,6 +32,7 @@ mod exam;
 mod modal;
 mod notice;
 mod post;
+mod set;
 mod submission;
 mod thread;
 mod verify;

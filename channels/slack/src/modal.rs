@@ -135,10 +135,7 @@ fn baggage(card: &Card, at: &MessageRef, seen: Option<Seen>, answer: Option<Stri
     let Actions::Decide { token, revision, .. } = &card.actions else {
         return None;
     };
-    let button = ButtonValue {
-        token: *token,
-        revision: *revision,
-    };
+    let button = ButtonValue::one(*token, *revision);
     serde_json::to_string(&Baggage {
         button: button.to_string(),
         chat: at.chat.clone(),

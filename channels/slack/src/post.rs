@@ -1,18 +1,19 @@
 //! Posting and editing a card, with a simpler form when Slack refuses the content. Nothing is repeated blindly.
 
-use gatepost_channel::{Actions, Card, CardForm, Failure, MessageRef, PostKey, Posted};
+use gatepost_channel::{Card, CardForm, Failure, MessageRef, PostKey, Posted};
 use serde::Serialize;
 
 use crate::card::{self, Message};
 use crate::client::{Answer, Api, Arguments, Literally};
 use crate::error::CallError;
 
-/// Posts the card to `chat`.
+/// Posts the card to `chat`. Several requests that are refused together have no simpler form: the core posts them one by one.
 pub(crate) async fn post(api: &Api, chat: &str, card: &Card, key: &PostKey) -> Posted {
     let mut answer = send(api, chat, &card::full(card), Some(Metadata::new(card, key))).await;
     let mut form = CardForm::LaidOut;
     if let Err(error) = &answer
         && error.is_content()
+        && card.set.is_none()
     {
         tracing::warn!(request = %card.request_id, ?error, "Slack refused the card; posting the minimal one");
         answer = send(api, chat, &card::minimal(card), None).await;
@@ -26,11 +27,11 @@ pub(crate) async fn post(api: &Api, chat: &str, card: &Card, key: &PostKey) -> P
 
 /// Replaces the card at `at`. A settled card loses its buttons even if Slack takes nothing but one line.
 pub(crate) async fn edit(api: &Api, at: &MessageRef, card: &Card) -> Result<CardForm, Failure> {
-    let mut forms = vec![
-        (CardForm::LaidOut, card::full(card)),
-        (CardForm::Minimal, card::minimal(card)),
-    ];
-    if card.actions == Actions::None {
+    let mut forms = vec![(CardForm::LaidOut, card::full(card))];
+    if card.set.is_none() || !card.is_open() {
+        forms.push((CardForm::Minimal, card::minimal(card)));
+    }
+    if !card.is_open() {
         forms.push((CardForm::Minimal, card::one_line(card)));
     }
     let mut refused = CallError::setup("no_form");

@@ -65,10 +65,7 @@ fn an_answer_is_read_whole() {
     assert_eq!(click.reason.as_deref(), Some("checked"));
     assert_eq!(
         click.button,
-        Some(ButtonValue {
-            token: ButtonToken::new([0xa5; 16]),
-            revision: 2
-        })
+        Some(ButtonValue::one(ButtonToken::new([0xa5; 16]), 2))
     );
     let seen = Some(Seen::new([0x5e; 16]));
     assert_eq!((click.vantage, click.opener), (Vantage::Alone { seen }, None));

@@ -8,7 +8,7 @@ use super::{Complaint, ProblemKind, View, after, duty, one_of, shown};
 use crate::{
     config::{ChannelConfig, Kind, Operator, Role, policy::PolicyDraft},
     gate::{
-        decision::can_be_filled,
+        decision::{RequireReason, can_be_filled},
         policy::{Approvers, ConfirmSource, Effect, RuleSource},
     },
 };
@@ -54,6 +54,7 @@ pub(super) fn check(view: &View<'_>, policy: &PolicyDraft) {
             orgs: rule.orgs.as_deref(),
             countable: view.whole() && stands && fallback_stands,
         };
+        collapse_takes_effect(view, &path, rule, confirm);
         match rule.effect {
             Effect::Confirm => someone_decides(view, &asking),
             // A hook or the tool may still ask for a person: then the rule's own settings hold.
@@ -62,6 +63,26 @@ pub(super) fn check(view: &View<'_>, policy: &PolicyDraft) {
         }
     }
     default_decides(view, policy, fallback_stands);
+}
+
+/// Requests that need a reason or accept other arguments never share a card; a rule that asks for both would wait for it in vain.
+fn collapse_takes_effect(view: &View<'_>, path: &str, rule: &RuleSource, fallback: &ConfirmSource) {
+    let reasons = rule.confirm.require_reason.or(fallback.require_reason);
+    let collapses = rule.confirm.collapse.is_some_and(|collapse| collapse.most > 1);
+    let needs_words = reasons.is_some_and(|reasons| reasons != RequireReason::Never);
+    let own_card = [
+        (
+            needs_words,
+            "a request that needs a reason keeps a card of its own, so `collapse` has no effect beside `require_reason`",
+        ),
+        (
+            rule.confirm.edits.is_some(),
+            "a request whose arguments people may change keeps a card of its own, so `collapse` has no effect beside `accepts_edits`",
+        ),
+    ];
+    for (_, why) in own_card.iter().filter(|(alone, _)| collapses && *alone) {
+        view.warn(&format!("{path}.collapse"), *why);
+    }
 }
 
 fn asks_by_itself(confirm: &ConfirmSource) -> bool {

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::gate::after::AfterSource;
 use crate::gate::authority::{BreakGlass, StepUp};
+use crate::gate::collapse::Collapse;
 use crate::gate::decision::{RequireReason, Stage, everybody, persons_needed};
 use crate::gate::edit::EditScope;
 use crate::gate::grant::GrantTerms;
@@ -110,6 +111,8 @@ pub struct ConfirmSource {
     pub grants: Option<GrantTerms>,
     /// What people may change of the arguments when they approve. A rule's own; never from `policy.confirm`.
     pub edits: Option<EditScope>,
+    /// When like requests share a card.
+    pub collapse: Option<Collapse>,
     /// What happens after the cards were posted.
     pub after: AfterSource,
     /// What an approval takes beside the press.

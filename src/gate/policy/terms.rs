@@ -48,6 +48,7 @@ pub(super) fn resolve(rule: &ConfirmSource, policy: &ConfirmSource, redact: &[Po
                 scope,
                 carried: false,
             }),
+            collapse: rule.collapse.or(policy.collapse),
             step_up: rule.step_up.or(policy.step_up).unwrap_or_default(),
             break_glass: rule.break_glass.clone(),
         },

@@ -33,6 +33,7 @@ mod note;
 mod pages;
 mod place;
 mod request;
+mod set;
 mod tally;
 mod two;
 mod upgrade;
@@ -79,6 +80,10 @@ on_both! {
         a_grant_is_kept_used_listed_and_ended,
         a_grant_is_used_no_more_often_than_it_says,
         an_edit_is_kept_exactly_and_one_person_answers_each_form_once;
+    set:
+        like_requests_share_a_card_and_are_read_whole,
+        a_storm_of_like_requests_fills_its_cards,
+        all_at_once_and_single_presses_race;
     work:
         a_decision_wakes_the_parked_job,
         a_decision_that_comes_first_is_not_lost,
@@ -186,6 +191,7 @@ impl Ask {
             Delivery {
                 id: DeliveryId::fresh(ids),
                 channel: ChannelName(format!("channel-{n}")),
+                host: None,
                 state: DeliveryState::Queued,
                 nonce,
                 token_hash,
@@ -236,6 +242,7 @@ impl Ask {
             },
             deliveries: (0..self.cards).map(card).collect(),
             grantors: Some(roll()),
+            collapse: None,
             join_twin: self.join,
             shown_args: shown_args(&self.args, None, ids),
             shown_requester: Some(Opening::new("olga", ids)),
@@ -423,6 +430,7 @@ fn click(dossier: &Dossier, press: &str, person: &str, decision: Decision) -> De
             },
             asks_back: false,
             alone: false,
+            set: None,
         }),
         surface: Surface::Card,
         ..decide(&dossier.confirmation.id, person, decision)

@@ -40,6 +40,7 @@ const BACK_ON_POSTGRES: &str = "DROP INDEX audit_event_rare; CREATE INDEX audit_
   ALTER TABLE delivery DROP COLUMN told; ALTER TABLE delivery DROP COLUMN lost;
   ALTER TABLE confirmation DROP COLUMN progress; ALTER TABLE vote DROP CONSTRAINT vote_pk; ALTER TABLE vote DROP COLUMN edit;
   ALTER TABLE vote ADD CONSTRAINT vote_pk PRIMARY KEY (confirmation, person); ALTER TABLE vote DROP COLUMN content; DROP TABLE standing_grant; DROP TABLE tally; DROP TABLE note;
+  ALTER TABLE confirmation DROP COLUMN alike; ALTER TABLE confirmation DROP COLUMN set_first; ALTER TABLE delivery DROP COLUMN host;
   DELETE FROM schema_migration WHERE version > 2";
 
 /// What was there before.

@@ -36,8 +36,8 @@ const CHOSEN: &str = "before(now) AS MATERIALIZED ({NOW}),
 const PARKED: &str = "parked(id) AS (
     SELECT job FROM confirmation WHERE job IS NOT NULL AND decided_at IS NOT NULL AND resumed_at IS NULL
     UNION SELECT id FROM job WHERE status = 'waiting_subtasks'),";
-/// The requests, by whatever names them. `{…}` stand for what was chosen.
-const REQUEST: &str = "request(id) AS MATERIALIZED (
+/// The requests, by whatever names them, each with the set that it is in. `{…}` stand for what was chosen.
+const REQUEST: &str = "named(id) AS MATERIALIZED (
     SELECT unnest($3::text[])
     UNION SELECT met.id FROM unnest($4::text[], $5::text[], $6::text[], $7::text[]) AS wanted(org, token, session, call)
       CROSS JOIN LATERAL (SELECT id FROM confirmation WHERE org = wanted.org AND token = wanted.token
@@ -53,7 +53,16 @@ const REQUEST: &str = "request(id) AS MATERIALIZED (
         AND press = wanted.press AND confirmation IS NOT NULL OFFSET 0) AS met
     UNION SELECT met.id FROM ({OUTBOX}) AS wanted(id)
       CROSS JOIN LATERAL (SELECT confirmation AS id FROM outbox WHERE outbox.id = wanted.id AND confirmation IS NOT NULL
-        OFFSET 0) AS met{CHOSEN})";
+        OFFSET 0) AS met
+    UNION SELECT met.id FROM unnest($23::text[]) AS wanted(alike)
+      CROSS JOIN LATERAL (SELECT id FROM confirmation WHERE confirmation.alike = wanted.alike
+        ORDER BY created_at DESC LIMIT 1) AS met{CHOSEN}),
+  request(id) AS MATERIALIZED (
+    SELECT id FROM named
+    UNION SELECT fellow.id FROM named
+      CROSS JOIN LATERAL (SELECT set_first FROM confirmation WHERE confirmation.id = named.id AND set_first IS NOT NULL
+        OFFSET 0) AS own
+      CROSS JOIN LATERAL (SELECT id FROM confirmation WHERE confirmation.set_first = own.set_first OFFSET 0) AS fellow)";
 const CHOSEN_REQUESTS: &str = "
     UNION SELECT id FROM due_confirmation
     UNION SELECT waited.id FROM stranded_job, json_array_elements_text(waiting_on::json) AS waited(id)
@@ -146,7 +155,7 @@ impl Keys {
         for limit in self.limits {
             query = query.bind(limit);
         }
-        query
+        query.bind(&self.wanted.alikes)
     }
 }
 

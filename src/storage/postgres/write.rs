@@ -42,7 +42,7 @@ const CHANGE_JOBS: &str = "UPDATE job SET
     attempts bigint, run_at bigint, due_at bigint, fence bigint, updated_at bigint, version bigint)
   WHERE job.id = new.id AND job.version = new.stored";
 const CHANGE_DELIVERIES: &str = "UPDATE delivery SET
-    state = new.state, nonce = new.nonce, token_hash = new.token_hash, approvable = new.approvable, unheard = new.unheard, standing = new.standing,
+    host = new.host, state = new.state, nonce = new.nonce, token_hash = new.token_hash, approvable = new.approvable, unheard = new.unheard, standing = new.standing,
     error = new.error, lost = new.lost
   FROM json_populate_recordset(NULL::delivery, $1::json) AS new
   WHERE delivery.confirmation = new.confirmation AND delivery.id = new.id";

@@ -4,6 +4,7 @@ use gatepost_channel::{Decision, UtcMillis};
 use serde::Serialize;
 
 use super::{Site, Text, keep, row, spell};
+use crate::confirmation::set::{Alike, Membership};
 use crate::confirmation::{
     Asked, Confirmation, Delivery, DeliveryState, Ledger, Permit, State, Status, Vote, VoteContent,
 };
@@ -29,6 +30,8 @@ row! {
         rule: Option<Text>,
         reason: Option<Text>,
         terms: String,
+        alike: Option<String>,
+        set_first: Option<String>,
         created_at: i64,
         expires_at: i64,
         status: String,
@@ -67,6 +70,8 @@ impl From<&Confirmation> for ConfirmationRow {
             rule: keep(value.rule.as_ref()),
             reason: keep(value.reason.as_ref()),
             terms: spell(&value.terms),
+            alike: value.set.as_ref().map(|set| hex::encode(set.alike.as_bytes())),
+            set_first: value.set.as_ref().map(|set| set.first.as_str().to_owned()),
             created_at: value.created_at.0,
             expires_at: value.expires_at.0,
             status: standing.status.to_owned(),
@@ -150,6 +155,7 @@ impl ConfirmationRow {
         let site = Site::new("confirmation", &self.id);
         let at = |at: Option<i64>| at.map(UtcMillis);
         let state = self.state(&site)?;
+        let set = self.set(&site)?;
         Ok(Confirmation {
             id: ConfirmationId::parse(&self.id).map_err(|_| site.fault("id"))?,
             org: Org(site.text(self.org, "org")?),
@@ -175,6 +181,7 @@ impl ConfirmationRow {
             rule: site.maybe_text(self.rule, "rule")?,
             reason: site.maybe_text(self.reason, "reason")?,
             terms: site.json(&self.terms, "terms")?,
+            set,
             created_at: UtcMillis(self.created_at),
             expires_at: UtcMillis(self.expires_at),
             state,
@@ -192,6 +199,17 @@ impl ConfirmationRow {
             edition: site.count(self.edition, "edition")?,
             version: self.version,
         })
+    }
+
+    fn set(&self, site: &Site) -> Result<Option<Membership>, StoreError> {
+        match (&self.alike, &self.set_first) {
+            (None, None) => Ok(None),
+            (Some(alike), Some(first)) => Ok(Some(Membership {
+                alike: Alike::from_bytes(site.bytes(alike, "alike")?),
+                first: ConfirmationId::parse(first).map_err(|_| site.fault("set_first"))?,
+            })),
+            (Some(_), None) | (None, Some(_)) => Err(site.fault("half a set")),
+        }
     }
 
     fn state(&self, site: &Site) -> Result<State, StoreError> {
@@ -276,6 +294,7 @@ row! {
         id: String,
         confirmation: String,
         channel: Text,
+        host: Option<String>,
         state: String,
         nonce: String,
         token_hash: String,
@@ -294,6 +313,7 @@ impl DeliveryRow {
             id: card.id.as_str().to_owned(),
             confirmation: request.as_str().to_owned(),
             channel: Text::keep(card.channel.as_str()),
+            host: card.host.as_ref().map(|host| host.as_str().to_owned()),
             state: card.state.as_str().to_owned(),
             nonce: hex::encode(card.nonce),
             token_hash: hex::encode(card.token_hash),
@@ -312,6 +332,10 @@ impl DeliveryRow {
         Ok(Delivery {
             id: DeliveryId::parse(&self.id).map_err(|_| site.fault("id"))?,
             channel: ChannelName(site.text(self.channel, "channel")?),
+            host: self
+                .host
+                .map(|host| DeliveryId::parse(&host).map_err(|_| site.fault("host")))
+                .transpose()?,
             state: site.need(DeliveryState::parse(&self.state), "state")?,
             nonce: site.bytes(&self.nonce, "nonce")?,
             token_hash: site.bytes(&self.token_hash, "token_hash")?,

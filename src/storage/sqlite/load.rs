@@ -34,6 +34,12 @@ const OF_TWINS: &str =
 const OF_TOKENS: &str = "SELECT confirmation FROM json_each($1, '$.tokens') AS wanted CROSS JOIN delivery ON token_hash = wanted.value";
 const OF_OUTBOX: &str = "SELECT confirmation FROM json_each($1, '$.outbox') AS wanted CROSS JOIN outbox
   ON outbox.id = wanted.value AND confirmation IS NOT NULL";
+const OF_ALIKES: &str = "SELECT (SELECT id FROM confirmation WHERE confirmation.alike = wanted.value AND confirmation.alike IS NOT NULL ORDER BY created_at DESC LIMIT 1)
+  FROM json_each($1, '$.alikes') AS wanted";
+/// Every request brings the set that it is in.
+const OF_SETS: &str = "SELECT id FROM named UNION SELECT fellow.id FROM named
+  CROSS JOIN confirmation AS own ON own.id = named.id AND own.set_first IS NOT NULL
+  CROSS JOIN confirmation AS fellow ON fellow.set_first = own.set_first AND fellow.set_first IS NOT NULL";
 const OF_REPLAYS: &str = "SELECT confirmation FROM json_each($1, '$.replays') AS wanted CROSS JOIN replay
   ON app_kind = wanted.value->>0 AND app_id = wanted.value->>1 AND press = wanted.value->>2 AND confirmation IS NOT NULL";
 /// The outbox row of a card has the card's digits ([`OutboxId::of_card`](crate::ids::OutboxId::of_card)), so no tree leads from a
@@ -110,6 +116,7 @@ fn reading(wanted: &Wanted) -> String {
         (OF_CONFIRMATIONS, wanted.confirmations.is_empty()),
         (OF_CALLS, wanted.calls.is_empty()),
         (OF_TWINS, wanted.twins.is_empty()),
+        (OF_ALIKES, wanted.alikes.is_empty()),
         (OF_TOKENS, wanted.tokens.is_empty()),
         (OF_OUTBOX, wanted.outbox.is_empty()),
         (OF_REPLAYS, wanted.replays.is_empty()),
@@ -132,7 +139,8 @@ fn reading(wanted: &Wanted) -> String {
         chain.push(
             "SELECT confirmation.org FROM request CROSS JOIN confirmation ON confirmation.id = request.id",
         );
-        found.push(("request", requests));
+        found.push(("named", requests));
+        found.push(("request", vec![OF_SETS]));
         parts.push(OF_REQUESTS.as_str());
     }
     if !errand.is_empty() {

@@ -47,7 +47,7 @@ const CHANGE_JOBS: &str = "UPDATE job SET
   FROM (SELECT value->>'id' AS id, value->>'stored' AS stored, value AS body FROM jsonb_each($1)) AS new
   WHERE job.id = new.id AND job.version = new.stored";
 const CHANGE_DELIVERIES: &str = "UPDATE delivery SET
-    state = new.body->>'state', nonce = new.body->>'nonce', token_hash = new.body->>'token_hash',
+    host = new.body->>'host', state = new.body->>'state', nonce = new.body->>'nonce', token_hash = new.body->>'token_hash',
     approvable = new.body->>'approvable', unheard = new.body->>'unheard', standing = new.body->>'standing', error = new.body->>'error',
     lost = new.body->>'lost'
   FROM (SELECT value->>'confirmation' AS confirmation, value->>'id' AS id, value AS body FROM jsonb_each($1)) AS new

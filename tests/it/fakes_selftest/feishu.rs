@@ -218,6 +218,12 @@ async fn cards_that_break_a_rule_are_refused_with_the_sub_code() {
             card_of(json!([{"tag": "collapsible_panel", "elements": [form(json!([]))]}])),
             "stands at the root",
         ),
+        (
+            card_of(json!([form(
+                json!([{"tag": "input", "name": "a", "max_length": 5, "default_value": "123456"}])
+            )])),
+            "default_value is longer",
+        ),
         (card_of(json!([{"tag": "hr", "element_id": "1st"}])), "element_id"),
     ];
     for (card, expected) in cases {

@@ -468,15 +468,30 @@ async fn a_modal_opens_once_and_soon_and_is_submitted() {
         "expired_trigger_id"
     );
 
+    let third = trigger(&slack.click(&message, "reject", PERSON));
+    let mut full = open(&third);
+    full["view"]["blocks"][0]["element"]["initial_value"] = json!("x".repeat(3_001));
+    assert_eq!(call(&slack, "views.open", &full).await["error"], "invalid_blocks");
+    full["view"]["blocks"][0]["element"]["initial_value"] = json!("R&amp;D 🚀 <x>");
+    assert_eq!(call(&slack, "views.open", &full).await["ok"], true);
+    let given = slack.views().pop().unwrap();
+    slack.fill_in(&given, None, "", None).post(&inbox.url()).await;
+    let body = inbox.body(0);
+    let (_, sent) = form_urlencoded::parse(body.as_bytes()).next().unwrap();
+    assert!(
+        sent.contains("R&D :rocket: <x>"),
+        "what nobody touches comes back as Slack gives it: {sent}"
+    );
+
     let opened = slack.views().remove(0);
     let values = json!({"why": {"text": {"type": "plain_text_input", "value": "too much"}}});
     slack.submit_view(&opened, &values).post(&inbox.url()).await;
-    assert!(inbox.body(0).contains("view_submission") && inbox.body(0).contains(&opened.id));
+    assert!(inbox.body(1).contains("view_submission") && inbox.body(1).contains(&opened.id));
     slack
         .slash_command("/gatepost", "pending", PERSON)
         .post(&inbox.url())
         .await;
-    let fields: Vec<_> = form_urlencoded::parse(inbox.body(1).as_bytes())
+    let fields: Vec<_> = form_urlencoded::parse(inbox.body(2).as_bytes())
         .into_owned()
         .collect();
     assert!(fields.contains(&("command".to_owned(), "/gatepost".to_owned())));

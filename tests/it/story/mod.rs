@@ -24,6 +24,7 @@ macro_rules! on_every_store {
 mod after;
 mod approve;
 mod authority;
+mod batch;
 mod body;
 mod bug_input;
 mod caller;

@@ -392,6 +392,7 @@ policy:
     - { name: cards, tools: ["card__*"], effect: confirm, redact: [/card/number] }
     - { name: reasoned, tools: ["reasoned__*"], effect: confirm, require_reason: both, confirm_step: true }
     - { name: granted, tools: ["granted__*"], effect: confirm, grants: { scopes: [1h], arguments: any } }
+    - { name: many, tools: ["many__*"], effect: confirm, collapse: { window: 1h, most: 4 } }
     - { name: coded, tools: ["coded__*"], effect: confirm, step_up: code }
     - { name: seconded, tools: ["seconded__*"], effect: confirm, step_up: second_person }
     - { name: vault, tools: ["vault__*"], effect: confirm, approvers: { roles: [vault] } }

@@ -2,17 +2,14 @@
 
 use super::{Next, Platform, Sent};
 use crate::{
-    Actions, Asks, Body, ButtonToken, ButtonValue, Card, Content, Decision, Fact, Fate, Inert, Line, Part,
-    Row, Tone, Words,
+    Actions, All, Asks, Body, ButtonToken, ButtonValue, Card, CardSet, Content, Decision, Fact, Failure,
+    Fate, Inert, Line, Part, Posted, Row, SetCode, Tone, Words,
 };
 
 const TOKEN: [u8; 16] = [0xa5; 16];
 
 pub(super) fn ours() -> ButtonValue {
-    ButtonValue {
-        token: ButtonToken::new(TOKEN),
-        revision: 7,
-    }
+    ButtonValue::one(ButtonToken::new(TOKEN), 7)
 }
 
 /// A card with this text in each place that is somebody else's.
@@ -49,11 +46,12 @@ pub(super) fn card(text: &str, actions: Actions) -> Card {
             reject_with_reason: word("Reject with a reason"),
             open_console: word("Open in the console"),
         },
+        set: None,
     }
 }
 
 pub(super) fn open(text: &str, approve_when_cut: bool) -> Card {
-    let ButtonValue { token, revision } = ours();
+    let ButtonValue { token, revision, .. } = ours();
     card(
         text,
         Actions::Decide {
@@ -186,4 +184,93 @@ pub fn check_text(platform: &dyn Platform, text: &str) {
     let (_, sent) = platform.edit(&[Next::Done], &card(text, Actions::None));
     platform.assert_ours(&sent[0]);
     assert!(platform.buttons(&sent[0]).is_empty(), "C-30: {text:?}");
+}
+
+/// A card of requests with this text in each place that is somebody else's, of which the first is settled.
+fn together(texts: &[&str]) -> Card {
+    let items = texts.iter().enumerate().map(|(at, text)| {
+        let mut item = if at == 0 {
+            card(text, Actions::None)
+        } else {
+            open(text, false)
+        };
+        item.request_id = format!("cr_{at:010}");
+        item
+    });
+    let items: Vec<_> = items.collect();
+    Card {
+        arguments: Inert::default().into(),
+        tone: Tone::Pending,
+        set: Some(CardSet {
+            all: (items.len() > 2).then(|| All {
+                value: ButtonValue::all(ButtonToken::new(TOKEN), SetCode::new([0x5e; 12])),
+                approve: "Approve all".to_owned(),
+                reject: "Reject all".to_owned(),
+                once_more: None,
+            }),
+            items,
+        }),
+        ..card("pay", Actions::None)
+    }
+}
+
+/// C-48, C-49: several requests in one card.
+pub fn check_sets(platform: &dyn Platform) {
+    let both = [Decision::Approve, Decision::Reject];
+    let card = together(&["amount: 1", "amount: 2", "amount: 3"]);
+    assert!(platform.channel().shows_all(&card), "C-48: they fit");
+    let (posted, sent) = platform.post(&[Next::Done], &card);
+    assert!(matches!(posted, Posted::At(_)), "C-48: {posted:?}");
+    platform.assert_ours(&sent[0]);
+    assert_eq!(
+        decisions(platform, &sent[0]),
+        [both, both, both].concat(),
+        "C-48: two for each open one, two for all"
+    );
+    let all = card
+        .set
+        .as_ref()
+        .and_then(|set| set.all.as_ref())
+        .map(|all| all.value);
+    let values = platform.buttons(&sent[0]).into_iter().map(|(_, value)| {
+        assert!(value.len() <= 64, "C-14: {value}");
+        value.parse().ok()
+    });
+    let values: Vec<Option<ButtonValue>> = values.collect();
+    assert_eq!(values[4..], [all, all], "C-48: what the buttons for all carry");
+    assert!(values[..4].iter().all(|value| *value == Some(ours())), "C-48");
+
+    let long = "another line of arguments\n".repeat(20_000);
+    let cut = together(&["amount: 1", &long, "amount: 3"]);
+    assert!(!platform.channel().shows_all(&cut), "C-48: what can be seen");
+    let (_, sent) = platform.edit(&[Next::Done], &cut);
+    platform.assert_ours(&sent[0]);
+    let cut = decisions(platform, &sent[0]);
+    let approvals = cut
+        .iter()
+        .filter(|decision| **decision == Decision::Approve)
+        .count();
+    assert!(
+        approvals <= 1,
+        "C-48: neither the cut one nor all can be approved: {cut:?}"
+    );
+
+    let (posted, sent) = platform.post(&[Next::ContentRefused], &card);
+    let refused = matches!(posted, Posted::NotSent(Failure::Content { .. }));
+    assert!(refused && sent.len() == 1, "C-49: {posted:?}");
+    let (edited, sent) = platform.edit(&[Next::ContentRefused], &card);
+    assert!(
+        matches!(edited, Err(Failure::Content { .. })) && sent.len() == 1,
+        "C-49: {edited:?}"
+    );
+
+    let mut settled = together(&["amount: 1", "amount: 2"]);
+    for item in settled.set.iter_mut().flat_map(|set| &mut set.items) {
+        item.actions = Actions::None;
+    }
+    let (_, sent) = platform.edit(&[Next::Done], &settled);
+    assert!(
+        platform.buttons(&sent[0]).is_empty(),
+        "C-36: settled, without buttons"
+    );
 }

@@ -237,7 +237,13 @@ fn check_edits(platform: &dyn Platform) {
         given.is_some_and(|click| click.edited.is_some_and(|edited| same(&edited, ARGUMENTS))),
         "C-78: what was put there comes back"
     );
-    for typed in ["{\"cmd\": \"ls <x> & 支払い\"}", "", "no JSON", "\u{202e}{}"] {
+    for typed in [
+        "{\"cmd\": \"ls <x> & 支払い\"}",
+        "",
+        "no JSON",
+        " {} \n",
+        "\u{202e}{}",
+    ] {
         let click = answer(&shown_view, Decision::Approve, Typed::Text(typed));
         assert!(click.is_some(), "C-78: a field that fits is there");
         let Some(click) = click else { continue };

@@ -78,5 +78,6 @@ fn card(api: &Api, listed: &Listed, at: &str) -> Card {
         arguments: Inert::new("{}").into(),
         actions: Actions::None,
         words,
+        set: None,
     }
 }

@@ -63,6 +63,9 @@ pub struct View {
     rule: Option<String>,
     reason: Option<String>,
     risk: Option<Risk>,
+    /// The first of the like requests with which it shares its cards.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    set: Option<String>,
     quorum: u32,
     #[serde(flatten)]
     decision: DecisionView,
@@ -132,6 +135,7 @@ pub fn view(dossier: Dossier, eyes: Eyes) -> Result<View, Problem> {
         rule,
         reason,
         terms,
+        set,
         created_at,
         expires_at,
         state,
@@ -181,6 +185,7 @@ pub fn view(dossier: Dossier, eyes: Eyes) -> Result<View, Problem> {
         rule,
         reason,
         risk: terms.risk,
+        set: set.map(|set| set.first.to_string()),
         quorum: terms.quorum,
         decision,
         edit,
@@ -235,6 +240,7 @@ fn delivery(delivery: Delivery) -> DeliveryView {
     let Delivery {
         id: _,
         channel,
+        host: _,
         state,
         nonce: _,
         token_hash: _,

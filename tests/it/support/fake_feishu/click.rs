@@ -92,7 +92,19 @@ impl FakeFeishu {
         let now = messages
             .find(|other| other.id == message.id)
             .expect("the message still stands");
-        self.press(&now, now.current(), decision, None, open_id)
+        self.press(&now, now.current(), 0, decision, None, open_id)
+    }
+
+    /// A press on the current card's `nth` button (from 0) whose value says `decision`, on a card that has several.
+    ///
+    /// # Panics
+    /// When the message is gone or has no such button.
+    pub fn click_nth(&self, message: &Message, nth: usize, decision: &str, open_id: &str) -> Click<'_> {
+        let mut messages = self.messages(&message.chat_id).into_iter();
+        let now = messages
+            .find(|other| other.id == message.id)
+            .expect("the message still stands");
+        self.press(&now, now.current(), nth, decision, None, open_id)
     }
 
     /// A press on the current card's button that approves for this scope too.
@@ -104,7 +116,7 @@ impl FakeFeishu {
         let now = messages
             .find(|other| other.id == message.id)
             .expect("the message still stands");
-        self.press(&now, now.current(), "approve", Some(scope), open_id)
+        self.press(&now, now.current(), 0, "approve", Some(scope), open_id)
     }
 
     /// A press on the button as it stood in the given revision (a client that has not caught up).
@@ -115,18 +127,19 @@ impl FakeFeishu {
         decision: &str,
         open_id: &str,
     ) -> Click<'_> {
-        self.press(message, &message.history[revision], decision, None, open_id)
+        self.press(message, &message.history[revision], 0, decision, None, open_id)
     }
 
     fn press(
         &self,
         message: &Message,
         card: &Value,
+        nth: usize,
         decision: &str,
         scope: Option<&str>,
         open_id: &str,
     ) -> Click<'_> {
-        self.press_button(message, card, decision, open_id, |value| {
+        self.press_button(message, card, (decision, nth), open_id, |value| {
             value["decision"] == decision && value["grant"].as_str() == scope && value["edited"].is_null()
         })
     }
@@ -140,7 +153,7 @@ impl FakeFeishu {
         let now = messages
             .find(|other| other.id == message.id)
             .expect("the message still stands");
-        self.press_button(&now, now.current(), "edited", open_id, |value| {
+        self.press_button(&now, now.current(), ("edited", 0), open_id, |value| {
             value["edited"] == true
         })
     }
@@ -154,7 +167,7 @@ impl FakeFeishu {
         let now = messages
             .find(|other| other.id == message.id)
             .expect("the message still stands");
-        self.press_button(&now, now.current(), "everything", open_id, |value| {
+        self.press_button(&now, now.current(), ("everything", 0), open_id, |value| {
             value["show"] == "everything"
         })
     }
@@ -163,12 +176,13 @@ impl FakeFeishu {
         &self,
         message: &Message,
         card: &Value,
-        what: &str,
+        (what, nth): (&str, usize),
         open_id: &str,
         wanted: impl Fn(&Value) -> bool,
     ) -> Click<'_> {
-        let mut candidates = buttons(card).into_iter();
-        let button = candidates.find(|button| wanted(&callback_value(button)));
+        let candidates = buttons(card).into_iter();
+        let mut fitting = candidates.filter(|button| wanted(&callback_value(button)));
+        let button = fitting.nth(nth);
         let Some(button) = button else {
             panic!("no button says {what}: {card}")
         };

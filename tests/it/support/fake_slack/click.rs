@@ -45,13 +45,35 @@ impl FakeSlack {
         self.press(&now, now.current(), action_id, user)
     }
 
+    /// A press on the `nth` button (from 0) with this `action_id` as it stands now, on a message that has several.
+    ///
+    /// # Panics
+    /// When the message is gone or has no such button any more.
+    pub fn click_nth(&self, message: &Message, nth: usize, action_id: &str, user: &str) -> Signed {
+        let mut messages = self.messages(&message.channel).into_iter();
+        let now = messages.find(|other| other.ts == message.ts);
+        let now = now.expect("the message still stands");
+        self.press_nth(&now, now.current(), nth, action_id, user)
+    }
+
     /// A press on the button as it stood in the given revision (a client that has not caught up).
     pub fn click_revision(&self, message: &Message, revision: usize, action_id: &str, user: &str) -> Signed {
         self.press(message, &message.history[revision], action_id, user)
     }
 
     fn press(&self, message: &Message, revision: &Revision, action_id: &str, user: &str) -> Signed {
-        let Some((block_id, button)) = revision.button(action_id) else {
+        self.press_nth(message, revision, 0, action_id, user)
+    }
+
+    fn press_nth(
+        &self,
+        message: &Message,
+        revision: &Revision,
+        nth: usize,
+        action_id: &str,
+        user: &str,
+    ) -> Signed {
+        let Some((block_id, button)) = revision.buttons(action_id).into_iter().nth(nth) else {
             panic!("no button {action_id}; there are {:?}", revision.action_ids())
         };
         let now_ms = self.clock().now_ms();

@@ -50,18 +50,25 @@ pub struct Revision {
 }
 
 impl Revision {
-    /// The button with this `action_id`, and the `block_id` around it.
+    /// The button with this `action_id`, and the `block_id` around it; the first of several.
     pub fn button(&self, action_id: &str) -> Option<(String, Value)> {
-        for block in self.blocks.as_array()? {
+        self.buttons(action_id).into_iter().next()
+    }
+
+    /// All buttons with this `action_id`, in order, each with the `block_id` around it.
+    pub fn buttons(&self, action_id: &str) -> Vec<(String, Value)> {
+        let mut found = Vec::new();
+        for block in self.blocks.as_array().into_iter().flatten() {
             let elements = block["elements"].as_array().cloned().unwrap_or_default();
             let candidates = elements.into_iter().chain([block["accessory"].clone()]);
             for element in candidates {
                 if element["type"] == "button" && element["action_id"] == action_id {
-                    return Some((block["block_id"].as_str()?.to_owned(), element));
+                    let id = block["block_id"].as_str().unwrap_or_default();
+                    found.push((id.to_owned(), element));
                 }
             }
         }
-        None
+        found
     }
 
     /// The `action_id` of every button, in order.
