@@ -526,7 +526,9 @@ async fn the_company_of_a_role_is_looked_at_and_bounded() {
     assert_eq!(world.directories.id_on(home, &"mira".into()).await, None);
 
     let many: Vec<String> = (0..40).map(|number| format!("U9{number:02}")).collect();
-    many.iter().for_each(|id| chat.knows(id, None));
+    for id in &many {
+        chat.knows(id, None);
+    }
     chat.group("S1", &many.iter().map(String::as_str).collect::<Vec<_>>());
     world.clock.advance(Duration::from_secs(61));
     let before = chat.asked();
