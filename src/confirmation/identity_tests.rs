@@ -276,3 +276,29 @@ fn a_group_that_holds_nobody_lets_nobody_decide() {
     let ruling = votes(&mut world, &id, "noor@example.com", Approve, &nobody);
     assert_eq!(ruling, Ruling::Refused(Refusal::NotAuthorised));
 }
+
+/// What stands on a card names nobody by their whole address: whole groups read it.
+#[test]
+fn whoever_is_not_in_the_configuration_is_shown_without_their_address() {
+    let roll = World::default().roll;
+    let account = |name: Option<&str>| Account {
+        channel: "chat-a".into(),
+        id: "U9".into(),
+        name: name.map(str::to_owned),
+    };
+    let noor = OperatorId::from("noor@example.com");
+    assert_eq!(roll.name(&noor), "noor");
+    assert_eq!(roll.name(&"chat:U9".into()), "chat:U9");
+    assert_eq!(roll.name_of(&noor, None), "noor");
+    assert_eq!(roll.name_of(&noor, Some(&account(None))), "U9");
+    assert_eq!(
+        roll.name_of(&noor, Some(&account(Some("Dana Kim")))),
+        "Dana Kim (U9)",
+        "a name that its owner chose proves nothing"
+    );
+    let dana = OperatorId::from("dana");
+    assert_eq!(
+        roll.name_of(&dana, Some(&account(Some("Boss")))),
+        roll.name(&dana)
+    );
+}

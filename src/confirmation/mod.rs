@@ -443,19 +443,10 @@ pub struct Vote {
 }
 
 impl Vote {
-    /// The name to show for who voted. A name that only a platform tells is chosen by its owner, so the account stands beside it.
+    /// The name to show for who voted.
     pub fn voter(&self, roll: &Roll) -> String {
-        match (&self.content.account, roll.voter(&self.person)) {
-            (_, Some(voter)) => voter.name.clone(),
-            (
-                Some(Account {
-                    id, name: Some(name), ..
-                }),
-                None,
-            ) => format!("{name} ({id})"),
-            (Some(account), None) => account.id.clone(),
-            (None, None) => self.person.0.clone(),
-        }
+        roll.name_of(&self.person, self.content.account.as_ref())
+            .into_owned()
     }
 
     /// Whose place it takes: of the votes of one place, one approves.

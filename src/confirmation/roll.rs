@@ -2,10 +2,12 @@
 //! inside the deciding transaction for one instant of its clock. Who is on call and who stands in for whom is resolved here, and
 //! nowhere else.
 
+use std::borrow::Cow;
 use std::collections::{BTreeMap, BTreeSet};
 
 use gatepost_channel::UtcMillis;
 
+use super::Account;
 use crate::gate::Terms;
 use crate::gate::code::CodeKey;
 use crate::gate::duty::{Absences, Rota};
@@ -221,9 +223,25 @@ impl Roll {
         self.voters.get(self.person(id))
     }
 
-    /// The name to show for an operator; their id when they are no longer known.
+    /// The name to show for an operator; their id when they are not known. Of an address only what stands before the @: cards are
+    /// read by whole groups, and some platforms refuse those with addresses in them.
     pub fn name<'a>(&'a self, id: &'a OperatorId) -> &'a str {
-        self.voter(id).map_or(id.as_str(), |voter| &voter.name)
+        match self.voter(id) {
+            Some(voter) => &voter.name,
+            None => id.as_str().split_once('@').map_or(id.as_str(), |(name, _)| name),
+        }
+    }
+
+    /// The name to show for somebody who answered through an account. A name that only a platform tells is chosen by its owner,
+    /// so the account stands beside it.
+    pub fn name_of<'a>(&'a self, id: &'a OperatorId, account: Option<&'a Account>) -> Cow<'a, str> {
+        match account.filter(|_| self.voter(id).is_none()) {
+            None => Cow::Borrowed(self.name(id)),
+            Some(Account { id, name: None, .. }) => Cow::Borrowed(id),
+            Some(Account {
+                id, name: Some(name), ..
+            }) => Cow::Owned(format!("{name} ({id})")),
+        }
     }
 
     /// Whether this person may vote at this instant on a request of this organisation under these terms, in whatever stage: by a

@@ -18,7 +18,7 @@ pub fn voice(vote: &Vote, roll: &Roll, words: &AuthorityWords) -> String {
     match &vote.content.second {
         None => name,
         Some(second) => {
-            let person = roll.name(&second.person).to_owned();
+            let person = roll.name_of(&second.person, second.account.as_ref()).into_owned();
             let second = place(person, second.acting_for.as_ref(), roll, words);
             words
                 .confirmed_by
@@ -83,7 +83,7 @@ pub fn facts(row: &Confirmation, roll: &Roll, phrases: &Phrases, zone: &Zone) ->
                     Waiting::SecondPerson => &words.armed_second_person,
                 };
                 let name = place(
-                    roll.name(&arm.person).to_owned(),
+                    roll.name_of(&arm.person, arm.account.as_ref()).into_owned(),
                     arm.acting_for.as_ref(),
                     roll,
                     words,

@@ -3,6 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
+use std::time::Duration;
 
 use async_trait::async_trait;
 use futures_util::future::join_all;
@@ -10,12 +11,14 @@ use tracing::info;
 
 use super::ask::within;
 use super::look::{Known, Roles};
-use super::{AT_LEISURE, Directories, Listed, Parts};
+use super::{Directories, Listed, Parts};
 use crate::delivery::mention::{Acquaintance, Member};
 use crate::ids::OperatorId;
 
 /// Accounts of groups that are looked at for one notice: the platforms' limits are there for those who decide.
 const MOST: usize = 30;
+/// How long one question may take: whoever breaks the glass is in a hurry, and who is not found in time is not told.
+const FOR_A_NOTICE: Duration = Duration::from_millis(1_500);
 
 #[async_trait]
 impl Acquaintance for Directories {
@@ -29,8 +32,8 @@ impl Acquaintance for Directories {
     async fn id_on(&self, home: &Listed, person: &OperatorId) -> Option<String> {
         let parts = self.0.as_ref().filter(|_| home.channel.directory().is_some())?;
         let email = parts.people.email(&home.org, person)?;
-        let id = within(AT_LEISURE, parts.address(home, email)).await.ok()?;
-        let profile = within(AT_LEISURE, parts.person(home, &id)).await.ok()?;
+        let id = within(FOR_A_NOTICE, parts.address(home, email)).await.ok()?;
+        let profile = within(FOR_A_NOTICE, parts.person(home, &id)).await.ok()?;
         profile.bar.is_none().then_some(id)
     }
 }
@@ -43,7 +46,7 @@ impl Parts {
             .groups_of(home)
             .filter(|(_, group)| group.roles.iter().any(|role| roles.contains(role)));
         let asked = wanted.map(|(listed, group)| async move {
-            let listing = within(AT_LEISURE, self.members(listed, &group.group)).await;
+            let listing = within(FOR_A_NOTICE, self.members(listed, &group.group)).await;
             (listing, group)
         });
         let mut held: BTreeMap<String, Vec<String>> = BTreeMap::new();
@@ -65,7 +68,7 @@ impl Parts {
     }
 
     async fn companion(self: &Arc<Self>, home: &Listed, id: String, held: Vec<String>) -> Option<Member> {
-        let profile = within(AT_LEISURE, self.person(home, &id)).await.ok()?;
+        let profile = within(FOR_A_NOTICE, self.person(home, &id)).await.ok()?;
         if profile.bar.is_some() {
             return None;
         }
@@ -77,7 +80,7 @@ impl Parts {
         let (name, kind) = (home.name.as_str(), home.channel.kind());
         let vouched = self.people.clicker(&home.org, name, kind, &ids);
         let Known { found, .. } = self
-            .named(home, &ids, (vouched, &profile), roles, AT_LEISURE)
+            .named(home, &ids, (vouched, &profile), roles, FOR_A_NOTICE)
             .await
             .ok()?;
         Some(Member { found: found?, id })

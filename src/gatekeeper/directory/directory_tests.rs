@@ -9,6 +9,7 @@ use super::{AT_A_CLICK, Who};
 use crate::confirmation::Account;
 
 use crate::confirmation::roll::{Roll, Standing};
+use crate::delivery::mention::Acquaintance as _;
 use crate::ids::{OperatorId, Org};
 
 const DANA: Entry = ("dana", Some("dana@example.com"), &[("chat", "U1")]);
@@ -480,4 +481,57 @@ async fn without_directories_the_configuration_decides() {
         Who::Nobody
     );
     assert_eq!(chat.asked(), 0);
+}
+
+/// Who else may answer by being in a group: listed, in a group that gives the role, with an account that may decide, and not too
+/// many of them.
+#[tokio::test]
+async fn the_company_of_a_role_is_looked_at_and_bounded() {
+    let chat = Fake::new("chat");
+    chat.knows("U1", Some("mira@example.com"));
+    chat.knows("U2", None);
+    chat.change("U3", |profile| profile.bar = Some(Bar::Guest));
+    chat.knows("U4", Some("dana@example.com"));
+    chat.group("S1", &["U1", "U2", "U3", "U4", "U-nobody"]);
+    chat.group("S2", &["U1"]);
+    let operators: &[Entry] = &[("dana", Some("dana@example.com"), &[])];
+    let world = world(
+        &[&chat],
+        operators,
+        &[("chat", "S1", "finance"), ("chat", "S2", "sales")],
+    );
+    let home = world.registry.get("chat").expect("the channel");
+    let company = async |role: &str| {
+        let roles = [role.to_owned()].into_iter().collect();
+        world.directories.members(home, &roles).await
+    };
+    let mut found: Vec<_> = company("finance")
+        .await
+        .into_iter()
+        .map(|member| (member.id, member.found.voter.id.0, member.found.voter.roles))
+        .collect();
+    found.sort();
+    let finance = vec!["finance".to_owned()];
+    let expected = [("U1", "mira@example.com"), ("U2", "chat:U2"), ("U4", "dana")];
+    assert_eq!(
+        found,
+        expected.map(|(id, person)| (id.to_owned(), person.to_owned(), finance.clone()))
+    );
+    assert_eq!(company("sales").await.len(), 1);
+    assert!(company("legal").await.is_empty());
+    assert_eq!(
+        world.directories.id_on(home, &"dana".into()).await,
+        Some("U4".to_owned())
+    );
+    assert_eq!(world.directories.id_on(home, &"mira".into()).await, None);
+
+    let many: Vec<String> = (0..40).map(|number| format!("U9{number:02}")).collect();
+    for id in &many {
+        chat.knows(id, None);
+    }
+    chat.group("S1", &many.iter().map(String::as_str).collect::<Vec<_>>());
+    world.clock.advance(Duration::from_secs(61));
+    let before = chat.asked();
+    assert_eq!(company("finance").await.len(), 30);
+    assert_eq!(chat.asked() - before, 31, "one list, and as many accounts");
 }

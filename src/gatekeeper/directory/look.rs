@@ -265,7 +265,7 @@ impl Parts {
         Some(Found {
             voter: Voter {
                 id: person.clone(),
-                name: profile.name.clone().unwrap_or_else(|| person.0.clone()),
+                name: profile.name.clone().unwrap_or_else(|| id.to_owned()),
                 orgs: vec![home.org.clone()],
                 roles: roles.held,
             },

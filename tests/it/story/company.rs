@@ -121,6 +121,14 @@ async fn after_break_glass_members_of_groups_hear_it_too(storage: Storage) {
         told.iter().all(|(_, to, _)| to == TINA.0),
         "nobody twice, no guest, and not who did it: {told:?}"
     );
+    // No address of anybody stands where the whole group reads it.
+    world
+        .both_settled(&id, "Mara Lind, tina, tom", "Mara Lind, tina, tom")
+        .await;
+    let (slack, feishu) = (world.slack_card(&id).await, world.feishu_card(&id).await);
+    for shown in [slack.current().visible_text(), feishu.visible_text()] {
+        assert!(!shown.contains("@example.com"), "{shown}");
+    }
     let broken = world.audit("confirmation.break_glass").await;
     assert_eq!(
         broken[0]["data"]["passed_over"],
