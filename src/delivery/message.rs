@@ -86,6 +86,18 @@ impl Message {
         }
     }
 
+    /// It stands there now in this form, as an earlier try sent it: what it shows is not known, so all of it is stale.
+    pub(super) fn posted_before(&self, workspace: &mut Workspace, at: &MessageRef, form: CardForm) {
+        for (card, _) in self.sent(0) {
+            workspace.change_delivery(card, |card| stands(card, at, form, 0));
+        }
+    }
+
+    /// Whether an earlier try may have left a message, or is known to have left this one.
+    pub(super) fn may_be_of_an_earlier_try(&self, workspace: &Workspace, at: &MessageRef) -> bool {
+        self.is_at(workspace, at) || workspace.delivery(&self.host.1).is_some_and(|host| host.unheard)
+    }
+
     /// These places show what was sent. A card that left the message since is posted by itself, and learns nothing from this one.
     pub(super) fn shown(&self, workspace: &mut Workspace, edition: u32, done: &[(MessageRef, CardForm)]) {
         for (at, form) in done {

@@ -295,7 +295,12 @@ fn card(workspace: &mut Workspace, about: About<'_>, posts: u32, sent: &Sent) ->
             edition,
             alone,
         } => {
-            message.posted(workspace, at, *form, *edition);
+            // Asked twice under one key, the platform answers with the message of the first try, whatever that showed.
+            if *alone && message.may_be_of_an_earlier_try(workspace, at) {
+                message.posted_before(workspace, at, *form);
+            } else {
+                message.posted(workspace, at, *form, *edition);
+            }
             message.change(workspace, |card| {
                 card.state = DeliveryState::Posted;
                 card.error = None;

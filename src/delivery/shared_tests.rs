@@ -82,6 +82,8 @@ struct Play {
     asked: Vec<ConfirmationId>,
     messages: BTreeMap<String, Seen>,
     posted: usize,
+    /// Whether the platform makes one message of all tries under one key: the one that the first of them sent.
+    one_a_key: bool,
 }
 
 impl Play {
@@ -153,13 +155,18 @@ impl Play {
             };
             let arrives = failure.is_none() && mood != Mood::Lost;
             let sent = if card.standing.is_empty() {
+                let name = if self.one_a_key {
+                    format!("{} {}", card.id, card.lost)
+                } else {
+                    format!("m{}", self.posted)
+                };
                 let at = MessageRef {
                     chat: item.channel.to_string(),
-                    message: format!("m{}", self.posted),
+                    message: name,
                 };
                 if arrives {
                     self.posted += 1;
-                    self.messages.insert(at.message.clone(), seen);
+                    self.messages.entry(at.message.clone()).or_insert(seen);
                 }
                 match (failure, mood) {
                     (Some(failure), _) => Sent::PostFailed(failure),
@@ -168,7 +175,7 @@ impl Play {
                         at,
                         form: CardForm::LaidOut,
                         edition,
-                        alone: false,
+                        alone: self.one_a_key,
                     },
                 }
             } else {
@@ -375,8 +382,17 @@ impl Play {
 
 proptest! {
     #[test]
-    fn whatever_happens_no_open_request_is_without_a_card_and_no_press_decides_more_than_was_seen(moves in moves()) {
-        let mut play = Play { world: World::default(), asked: Vec::new(), messages: BTreeMap::new(), posted: 0 };
+    fn whatever_happens_no_open_request_is_without_a_card_and_no_press_decides_more_than_was_seen(
+        moves in moves(),
+        one_a_key: bool,
+    ) {
+        let mut play = Play {
+            world: World::default(),
+            asked: Vec::new(),
+            messages: BTreeMap::new(),
+            posted: 0,
+            one_a_key,
+        };
         for step in &moves {
             play.play(step);
         }
