@@ -297,7 +297,15 @@ impl Sender {
             }
             Errand::Line { delivery, line, .. } => {
                 let about = card_of(delivery)?;
-                thread::say(&self.maker, listed, (item, *line), about, self.clock.now()).await
+                thread::say(
+                    &self.maker,
+                    listed,
+                    (item, *line),
+                    about,
+                    fellows,
+                    self.clock.now(),
+                )
+                .await
             }
             Errand::Card { delivery, .. } => {
                 let (dossier, card) = card_of(delivery)?;

@@ -13,6 +13,7 @@ use super::mention::Member;
 use super::phrase::Phrases;
 use super::record::Sent;
 use super::registry::Listed;
+use super::shared::in_message;
 use super::{Errand, OutboxItem};
 use crate::confirmation::roll::Roll;
 use crate::confirmation::{Basis, Confirmation, Delivery, Dossier, OutcomeStatus, Status, Vote, stage};
@@ -121,13 +122,14 @@ fn queue_below(
     }
 }
 
-/// Says it. A line is worth less than the peace of a group: what may stand already is not said again, unless the platform itself
+/// Says it; `fellows` is the whole set of the request. A line is worth less than the peace of a group: what may stand already is not said again, unless the platform itself
 /// sees to it that nothing stands twice.
 pub async fn say(
     maker: &CardMaker,
     listed: &Listed,
     (item, line): (&OutboxItem, Line),
     (dossier, card): (&Dossier, &Delivery),
+    fellows: &[Dossier],
     now: UtcMillis,
 ) -> Sent {
     let (Some(threads), Some(under)) = (listed.channel.threads(), card.in_group()) else {
@@ -148,7 +150,11 @@ pub async fn say(
         }
         Line::Reminder { .. } | Line::Settled | Line::Outcome => Known::of_configuration(maker),
     };
-    let note = note(maker, listed, dossier, (line, &roll), now).await;
+    let mut note = note(maker, listed, dossier, (line, &roll), now).await;
+    if in_message((dossier, card), fellows).len() > 1 {
+        // Below a card of several requests nobody would know which of them is meant.
+        note.text = Inert::new(&format!("{}: {}", note.request_id, note.text));
+    }
     let key = PostKey(item.id.to_string());
     match threads.reply(&under.at, &note, &key).await {
         Posted::At(_) | Posted::Minimal(_) => Sent::Told,
