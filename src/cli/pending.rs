@@ -9,6 +9,7 @@ use super::print;
 use super::stop::Done;
 use super::table::{Column, cells_of, fit, table};
 use crate::clock::{Clock as _, SystemClock};
+use crate::confirmation::together::together;
 
 /// A list shows so many terminal cells of a request's arguments.
 const BRIEF: usize = 48;
@@ -76,7 +77,7 @@ pub async fn run(args: PendingArgs, as_json: bool) -> Done {
         .time("since", args.since.as_deref())?
         .time("until", args.until.as_deref())?
         .with("q", args.query.as_deref());
-    let page = api.list("/api/confirmations", &filters, args.limit).await?;
+    let mut page = api.list("/api/confirmations", &filters, args.limit).await?;
     if as_json {
         page.print_json();
         return Ok(());
@@ -90,9 +91,13 @@ pub async fn run(args: PendingArgs, as_json: bool) -> Done {
         return Ok(());
     }
     let now = SystemClock.now();
-    let row = |item: &Answer| {
+    let items = together(std::mem::take(&mut page.items), |item| {
+        item.value["set"].as_str().map(str::to_owned)
+    });
+    let with_sets = items.iter().any(|(set, _)| set.is_some());
+    let row = |(set, item): &(Option<usize>, Answer)| {
         let request = &item.value;
-        vec![
+        let mut row = vec![
             print::text(request, "id"),
             print::text(request, "tool_name"),
             brief(item),
@@ -101,21 +106,23 @@ pub async fn run(args: PendingArgs, as_json: bool) -> Done {
             print::distance(request, "created_at", now),
             print::distance(request, "expires_at", now),
             approvals(request),
-        ]
+        ];
+        // Those of one set stand together under one number.
+        row.extend(with_sets.then(|| set.map(|set| set.to_string()).unwrap_or_default()));
+        row
     };
-    table(
-        &[
-            Column::Fixed("ID"),
-            Column::Text("TOOL"),
-            Column::Text("ARGUMENTS"),
-            Column::Text("ASKED BY"),
-            Column::Text("REQUESTER"),
-            Column::Fixed("AGE"),
-            Column::Fixed("EXPIRES IN"),
-            Column::Fixed("APPROVALS"),
-        ],
-        &page.items.iter().map(row).collect::<Vec<_>>(),
-    );
+    let mut columns = vec![
+        Column::Fixed("ID"),
+        Column::Text("TOOL"),
+        Column::Text("ARGUMENTS"),
+        Column::Text("ASKED BY"),
+        Column::Text("REQUESTER"),
+        Column::Fixed("AGE"),
+        Column::Fixed("EXPIRES IN"),
+        Column::Fixed("APPROVALS"),
+    ];
+    columns.extend(with_sets.then_some(Column::Fixed("SET")));
+    table(&columns, &items.iter().map(row).collect::<Vec<_>>());
     page.tell_rest();
     Ok(())
 }
@@ -153,7 +160,7 @@ pub async fn show(args: ShowArgs, as_json: bool) -> Done {
 
 /// The request for people: facts, arguments, votes, cards.
 fn lay_out(answer: &Answer) {
-    const FACTS: [(&str, &str); 16] = [
+    const FACTS: [(&str, &str); 17] = [
         ("request", "id"),
         ("status", "status"),
         ("tool", "tool_name"),
@@ -170,6 +177,7 @@ fn lay_out(answer: &Answer) {
         ("consumed", "consumed_at"),
         ("executed", "executed_at"),
         ("code", "short_code"),
+        ("set", "set"),
     ];
     let request = &answer.value;
     let known = FACTS.iter().filter(|(_, member)| !request[member].is_null());

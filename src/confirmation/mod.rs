@@ -68,6 +68,7 @@ pub mod step_up;
 #[cfg(test)]
 mod step_up_tests;
 pub mod sweeper;
+pub mod together;
 
 /// The call as it was asked, and who asked. Never changes.
 #[derive(Debug, Clone, PartialEq, Eq)]

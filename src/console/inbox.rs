@@ -10,6 +10,7 @@ use super::page::{inert, inert_or, show};
 use super::session::Session;
 use super::{Visitor, refusal};
 use crate::confirmation::roll::Roll;
+use crate::confirmation::together::together;
 use crate::confirmation::{Dossier, Status};
 use crate::delivery::phrase::Language;
 use crate::http::Api;
@@ -35,10 +36,13 @@ pub async fn page(State(api): State<Api>, Visitor(session): Visitor) -> Response
         Ok((roll, _)) => roll,
         Err(error) => return refusal(&api, error.into()),
     };
-    let items: Vec<Value> = page
-        .items
+    let first = |dossier: &Dossier| {
+        let set = dossier.confirmation.set.as_ref();
+        set.map(|set| set.first.to_string())
+    };
+    let items: Vec<Value> = together(page.items, first)
         .iter()
-        .map(|dossier| item(&api, &session, &roll, dossier))
+        .map(|(set, dossier)| context! { set => set, ..item(&api, &session, &roll, dossier) })
         .collect();
     show(
         &api,

@@ -164,6 +164,7 @@ fn values(api: &Api, dossier: &Dossier, full: bool, said: Option<&str>) -> Value
     let stage = stage::current(&row.terms, &row.progress);
     let facts = context! {
         id => row.id.as_str(),
+        set => row.set.as_ref().map(|set| set.first.as_str()),
         tool => inert(row.asked.tool.as_str()),
         status => status.as_str(),
         title => authority::title(row, phrases).unwrap_or_else(|| phrases.title(status)),

@@ -164,6 +164,40 @@ async fn something_else_than_gatepost_is_not_believed() {
 }
 
 #[tokio::test]
+async fn requests_of_one_set_are_listed_side_by_side() {
+    let list = || async {
+        let item = |id: &str, set: Value| json!({"id": id, "set": set, "tool_name": "t", "tool_args": {}, "votes": []});
+        let alone = Value::Null;
+        let items = [
+            item("cr_5", json!("cr_2")),
+            item("cr_4", alone),
+            item("cr_3", json!("cr_3")),
+            item("cr_2", json!("cr_2")),
+        ];
+        json!({"items": items, "next_cursor": null}).to_string()
+    };
+    let ran = against(Router::new().fallback(any(list)), &["pending"]).await;
+    let lines: Vec<Vec<&str>> = ran
+        .out
+        .lines()
+        .map(|line| line.split_whitespace().collect())
+        .collect();
+    let ends: Vec<_> = lines.iter().map(|line| (line[0], line[line.len() - 1])).collect();
+    assert_eq!(
+        ends,
+        [
+            ("ID", "SET"),
+            ("cr_5", "1"),
+            ("cr_2", "1"),
+            ("cr_4", "0"),
+            ("cr_3", "0")
+        ],
+        "{}",
+        ran.out
+    );
+}
+
+#[tokio::test]
 async fn an_id_cannot_lead_to_another_path() {
     let everything = || async {
         json!({"items": [], "next_cursor": null, "id": "cr_1", "status": "approved"}).to_string()
