@@ -23,10 +23,10 @@ on_every_store!(
 const ALONE: [&str; 4] = ["approve", "reject", "reject_with_reason", "show_everything"];
 
 /// Those of one request on a card of several.
-const ROW: [&str; 3] = ["approve", "reject", "show_everything"];
+pub(super) const ROW: [&str; 3] = ["approve", "reject", "show_everything"];
 
 /// Asks as `build-agent` for so many like calls, one after the other.
-async fn ask(world: &World, count: usize) -> Vec<String> {
+pub(super) async fn ask(world: &World, count: usize) -> Vec<String> {
     let mut ids = Vec::new();
     for amount in 0..count {
         ids.push(world.ask_for("many__pay", json!({"amount": amount})).await);
@@ -35,7 +35,7 @@ async fn ask(world: &World, count: usize) -> Vec<String> {
 }
 
 /// The one message of each platform that shows all of these, once the server knows of it.
-async fn shared(world: &World, ids: &[String]) -> (fake_slack::Message, fake_feishu::Message) {
+pub(super) async fn shared(world: &World, ids: &[String]) -> (fake_slack::Message, fake_feishu::Message) {
     let slack = world
         .until("the shared Slack card", async || {
             let mut cards = world.slack.messages(fake_slack::CHANNEL).into_iter();
@@ -63,7 +63,7 @@ async fn shared(world: &World, ids: &[String]) -> (fake_slack::Message, fake_fei
     (slack, feishu)
 }
 
-async fn statuses(world: &World, ids: &[String]) -> Vec<String> {
+pub(super) async fn statuses(world: &World, ids: &[String]) -> Vec<String> {
     let mut found = Vec::new();
     for id in ids {
         let seen = world.request(id).await;
@@ -73,7 +73,7 @@ async fn statuses(world: &World, ids: &[String]) -> Vec<String> {
 }
 
 /// Waits until no button is left on either card.
-async fn settled(world: &World, slack: &fake_slack::Message, feishu: &fake_feishu::Message) {
+pub(super) async fn settled(world: &World, slack: &fake_slack::Message, feishu: &fake_feishu::Message) {
     world
         .until("both cards without buttons", async || {
             let on_slack = world.slack.messages(fake_slack::CHANNEL).into_iter();
@@ -86,7 +86,7 @@ async fn settled(world: &World, slack: &fake_slack::Message, feishu: &fake_feish
 }
 
 /// The votes as the log has them: each with its request and the name of the set that was answered at once.
-async fn votes(world: &World) -> Vec<(Value, Value)> {
+pub(super) async fn votes(world: &World) -> Vec<(Value, Value)> {
     let events = world.audit("vote.cast").await.into_iter();
     events
         .map(|event| (event["confirmation_id"].clone(), event["data"]["set"].clone()))
