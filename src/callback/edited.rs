@@ -33,7 +33,7 @@ impl Intake {
             None => None,
         };
         let ours = dossier.filter(|dossier| dossier.confirmation.org == home.org);
-        let said = (text.as_str(), self.has_seen(home, click));
+        let said = (&**text, self.has_seen(home, click));
         Ok(match self.gatekeeper.rewritten(ours.as_ref(), person, said) {
             None => (None, None),
             Some(Ok(revised)) => (Some(Ok(revised)), None),

@@ -154,7 +154,8 @@ impl Intake {
             Err(reason) => return self.nowhere(listed, &click.user, reason),
         };
         self.note_click(home);
-        if let Some(set) = click.button.and_then(|button| button.set) {
+        // Changed arguments are those of one request; as an answer to several they are none to the card that is there.
+        if let (Some(set), None) = (click.button.and_then(|button| button.set), &click.edited) {
             return self.rule_all(home, click, replay, set).await;
         }
         let deciding = async {

@@ -130,6 +130,13 @@ fn stages(row: &mut Confirmation) {
     row.terms = serde_json::from_value(terms).unwrap();
 }
 
+/// People may change its arguments.
+pub(crate) fn editable(row: &mut Confirmation) {
+    let mut terms = serde_json::to_value(&row.terms).unwrap();
+    terms["decision"]["edits"] = json!({ "scope": "any", "carried": true });
+    row.terms = serde_json::from_value(terms).unwrap();
+}
+
 fn ask(row: &mut Confirmation, tool: &str, args: &Value) {
     let text = args.to_string();
     let args = Arguments::read(text.as_bytes(), ReadLimits::bytes(text.len())).unwrap();

@@ -13,7 +13,7 @@ use gatepost_channel::{
 };
 use serde_json::{Value, json};
 
-use crate::cards::{DECIDED, golden, maker, open, voices};
+use crate::cards::{self, DECIDED, golden, maker, open, voices};
 use crate::channels::{feishu_channel, slack_channel};
 use crate::support::clock::Clock;
 use crate::support::fake_feishu::{FakeFeishu, Person};
@@ -80,9 +80,7 @@ fn args(value: &Value) -> Arguments {
 }
 
 fn editable(dossier: &mut Dossier) {
-    let mut terms = serde_json::to_value(&dossier.confirmation.terms).unwrap();
-    terms["decision"]["edits"] = json!({ "scope": "any", "carried": true });
-    dossier.confirmation.terms = serde_json::from_value(terms).unwrap();
+    cards::editable(&mut dossier.confirmation);
 }
 
 fn dossier(change: fn(&mut Dossier)) -> Dossier {

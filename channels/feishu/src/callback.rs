@@ -4,8 +4,8 @@
 //! and the delivery. Nothing here judges whether the click counts.
 
 use gatepost_channel::{
-    Ask, ButtonValue, Click, Decision, HttpAnswer, Inbound, PlatformUser, Reply, ReplyTone, Seen, Vantage,
-    Wants,
+    Ask, ButtonValue, Click, Decision, HttpAnswer, Inbound, PlatformUser, Reply, ReplyTone, Rewritten, Seen,
+    Vantage, Wants,
 };
 use serde_json::{Map, Value, json};
 
@@ -174,9 +174,9 @@ fn pressed(action: &Object) -> Result<Pressed, &'static str> {
 }
 
 /// What stands in the field for changed arguments, as it came.
-fn arguments(action: &Object) -> Result<String, &'static str> {
+fn arguments(action: &Object) -> Result<Rewritten, &'static str> {
     let typed = text(action, &["form_value", ARGUMENTS]);
-    typed.map(str::to_owned).ok_or("arguments_missing")
+    typed.map(Rewritten::new).ok_or("arguments_missing")
 }
 
 /// A reason typed into the form of this answer; blank is none.

@@ -1,5 +1,8 @@
 //! What a platform tells us once its request is verified.
 
+use std::fmt;
+use std::ops::Deref;
+
 use serde::{Deserialize, Serialize};
 
 use crate::ask::{Ask, Opener, Vantage};
@@ -55,13 +58,39 @@ pub struct Click {
     /// Approve for later calls too: the [`scope`](crate::GrantOffer::scope) of the offer that was chosen.
     pub grant: Option<String>,
     /// What stood in the field of an [`EditForm`](crate::EditForm), as it came; nothing where there was no such field.
-    pub edited: Option<String>,
+    pub edited: Option<Rewritten>,
     /// From where it was answered.
     pub vantage: Vantage,
     /// The platform's leave to open something for this person, should the answer lack words.
     pub opener: Option<Opener>,
     /// Names this very press for the replay memory: equal for an exact repeat, different for a second press.
     pub replay_key: String,
+}
+
+/// What stood in a field for changed arguments when an answer was sent: raw, unread, and of any length that a request can have.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Rewritten(String);
+
+impl Rewritten {
+    /// Wraps the text as it came.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+}
+
+impl Deref for Rewritten {
+    type Target = str;
+
+    fn deref(&self) -> &str {
+        &self.0
+    }
+}
+
+/// Arguments do not print.
+impl fmt::Debug for Rewritten {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Rewritten({} bytes)", self.0.len())
+    }
 }
 
 /// A verified request, read.

@@ -54,7 +54,7 @@ pub use dialog::{Dialog, DialogRef, DialogWords, Dialogs, EditForm, FullView, Li
 pub use directory::{Bar, Directory, Group, Profile, Unfound};
 pub use exam::{Finding, FindingState, Needs};
 pub use failure::Failure;
-pub use inbound::{Click, Decision, HttpAnswer, Inbound, PlatformUser};
+pub use inbound::{Click, Decision, HttpAnswer, Inbound, PlatformUser, Rewritten};
 pub use secret::{EmptySecret, Secret};
 pub use share::even_share;
 pub use text::{Clip, Inert};

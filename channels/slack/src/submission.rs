@@ -1,7 +1,7 @@
 //! From an answer in a modal to a click. Who answered is what Slack says; what the modal was opened with comes back in
 //! `private_metadata`, which only the app can write; what was chosen and typed stands in `state`.
 
-use gatepost_channel::{Click, Inbound, PlatformUser, Refusal, Vantage};
+use gatepost_channel::{Click, Inbound, PlatformUser, Refusal, Rewritten, Vantage};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
@@ -62,10 +62,10 @@ pub(crate) fn read(payload: &Value, app: &AppId) -> Result<Inbound, Refusal> {
 
 /// What stands in the field for changed arguments, as it came; one that was emptied is an empty text. Nothing where there is no such
 /// field.
-fn edited(view: &Value) -> Option<String> {
+fn edited(view: &Value) -> Option<Rewritten> {
     let field = view.pointer(&format!("/state/values/{ARGUMENTS}/{ARGUMENTS}"))?;
     let text = field.get("value").and_then(Value::as_str);
-    Some(text.unwrap_or_default().to_owned())
+    Some(Rewritten::new(text.unwrap_or_default()))
 }
 
 /// What the modal was opened with, as far as it can be ours.

@@ -248,6 +248,10 @@ fn check_edits(platform: &dyn Platform) {
         assert!(click.is_some(), "C-78: a field that fits is there");
         let Some(click) = click else { continue };
         assert_eq!(click.edited.as_deref(), Some(typed), "C-78: as it was typed");
+        assert!(
+            typed.len() < 8 || !format!("{click:?}").contains(typed),
+            "C-28: arguments do not print"
+        );
         assert_eq!(click.vantage, Vantage::Alone { seen: Some(seen()) }, "C-72");
         assert_place(platform, &click);
     }
