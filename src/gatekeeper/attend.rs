@@ -13,13 +13,15 @@ use super::directory::{AT_A_CLICK, AT_LEISURE, Who};
 use crate::confirmation::decide::{Ballot, Insight};
 use crate::confirmation::grant::Grant;
 use crate::confirmation::roll::{Found, Roll};
-use crate::confirmation::{Account, Asked, Basis, Confirmation, Dossier, Vote};
+use crate::confirmation::{Account, Asked, Basis, Confirmation, Dossier, Status, Vote};
 use crate::delivery::registry::Listed;
 use crate::ids::{GrantId, OperatorId, Org, TokenName};
-use crate::storage::{GrantFilter, ReadError, StoreError, TokenHash};
+use crate::storage::{ConfirmationFilter, GrantFilter, ReadError, StoreError, TokenHash};
 
 /// Grants of one organisation that are looked through for the sake of one call; more than ever hold at once.
 const MOST_GRANTS: usize = 256;
+/// Open requests of one token and tool among which those of the same card are looked for; more than a card holds.
+const MOST_BESIDE: usize = 200;
 
 /// Somebody who answers, as far as the configuration and the platforms tell.
 #[derive(Debug, Clone)]
@@ -95,8 +97,12 @@ impl Gatekeeper {
             };
             let dossier = dossier.filter(|dossier| dossier.confirmation.org == home.org);
             let absent = self.absent(&home.org, &known.id).await?;
+            let beside = match dossier {
+                Some(dossier) => self.beside(&dossier.confirmation).await?,
+                None => Vec::new(),
+            };
             let mut cast: Vec<Cast<'_>> = absent.iter().map(Cast::without_account).collect();
-            cast.extend(dossier.into_iter().flat_map(behind));
+            cast.extend(dossier.into_iter().chain(&beside).flat_map(behind));
             let stated = async {
                 match dossier {
                     Some(dossier) => {
@@ -145,6 +151,32 @@ impl Gatekeeper {
             insight.requester_unsure = stated.unsure;
         }
         Ok((self.rolled(found).await?, insight))
+    }
+
+    /// The other open requests of the same card: one press may answer all of them, so whoever answered any is asked about again.
+    async fn beside(&self, row: &Confirmation) -> Result<Vec<Dossier>, StoreError> {
+        let Some(set) = &row.set else {
+            return Ok(Vec::new());
+        };
+        let filter = ConfirmationFilter {
+            orgs: vec![row.org.clone()],
+            status: vec![Status::Pending],
+            token: Some(row.asked.token.clone()),
+            tool: Some(row.asked.tool.as_str().to_owned()),
+            limit: MOST_BESIDE,
+            ..ConfirmationFilter::default()
+        };
+        let page = match self.store().read().confirmations(&filter).await {
+            Ok(page) => page,
+            Err(ReadError::Store(error)) => return Err(error),
+            // There is no cursor to be bad.
+            Err(ReadError::BadCursor) => return Ok(Vec::new()),
+        };
+        let others = page.items.into_iter().filter(|other| {
+            let theirs = other.confirmation.set.as_ref();
+            other.confirmation.id != row.id && theirs.is_some_and(|theirs| theirs.first == set.first)
+        });
+        Ok(others.collect())
     }
 
     /// In whose place somebody may stand now. Those are asked about as well: what the absent may do by being in a group, their

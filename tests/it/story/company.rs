@@ -10,7 +10,7 @@ use super::people::{
     told_on_slack,
 };
 use crate::support::fake_feishu::{Message, Person};
-use crate::support::fake_slack::{Standing, User};
+use crate::support::fake_slack::{CHANNEL, Standing, User};
 use crate::support::fault::Fault;
 use crate::support::people::{DANA, OLGA};
 use crate::support::world::{Storage, World};
@@ -20,6 +20,7 @@ on_every_store!(
     after_break_glass_members_of_groups_hear_it_too,
     a_reminder_mentions_people_whom_the_platform_knows,
     who_decides_by_a_group_sees_all_of_the_arguments,
+    one_press_for_all_asks_about_everybody_who_answered_any,
 );
 
 /// Away all the time, with Olga in his place; what he may do, he may by being in the group.
@@ -30,6 +31,7 @@ const RULES: &str = r#"
         break_glass: { approvers: { operators: [olga] } } }
     - { name: group-slow, tools: ["gslow__*"], effect: confirm, approvers: { roles: [treasury], operators: [mara] },
         escalate: [{ after: 10m, remind: true, mention: true }] }
+    - { name: group-many, tools: ["gmany__*"], effect: confirm, approvers: { roles: [treasury] }, quorum: 2, collapse: { window: 1h, most: 4 } }
 "#;
 
 async fn start(storage: Storage) -> World {
@@ -207,5 +209,36 @@ async fn who_decides_by_a_group_sees_all_of_the_arguments(storage: Storage) {
         )
         .await;
     assert_eq!((status, &answer["status"]), (200, &json!("approved")), "{answer}");
+    world.verify().await;
+}
+
+async fn one_press_for_all_asks_about_everybody_who_answered_any(storage: Storage) {
+    let world = start(storage).await;
+    let mut ids = Vec::new();
+    for amount in 0..2 {
+        ids.push(world.ask_for("gmany__pay", json!({"amount": amount})).await);
+    }
+    let card = world
+        .until("the shared card", async || {
+            let mut cards = world.slack.messages(CHANNEL).into_iter();
+            cards.find(|card| ids.iter().all(|id| card.current().visible_text().contains(id)))
+        })
+        .await;
+    // She answers the second request alone, and is in no configuration.
+    let words = format!("approve {}", ids[1]);
+    let said = world.slack.slash_command("/gatepost", &words, TINA.0);
+    assert_eq!(said.post(&world.callback("ops-slack")).await.status, 200);
+    world
+        .until("her vote", async || {
+            let votes = world.request(&ids[1]).await["votes"].as_array().map(Vec::len);
+            (votes == Some(1)).then_some(())
+        })
+        .await;
+    world.advance(STALE);
+    let all = world.slack.click(&card, "approve_all", TOM.0);
+    assert_eq!(all.post(&world.callback("ops-slack")).await.status, 200);
+    let first = world.request(&ids[0]).await;
+    assert_eq!(first["status"], "pending", "one of two: {first}");
+    assert_eq!(world.request(&ids[1]).await["status"], "approved");
     world.verify().await;
 }
