@@ -8,9 +8,9 @@ use super::thread::{self, Line};
 use super::{Errand, OutboxItem};
 use crate::audit::{Actor, Draft};
 use crate::confirmation::settle::refresh_cards;
-use crate::confirmation::{Confirmation, Status};
+use crate::confirmation::{Confirmation, Status, set};
 use crate::gate::after::Escalation;
-use crate::ids::{ChannelName, ConfirmationId, OutboxId};
+use crate::ids::{ChannelName, ConfirmationId, DeliveryId, OutboxId};
 use crate::storage::{Touches, Transaction, Workspace};
 
 /// When a step of this request falls due.
@@ -130,6 +130,27 @@ fn queue_or_drop(workspace: &mut Workspace, request: &ConfirmationId, item: &Out
     }
 }
 
+/// Whether the reminder of this step of another request of the same message names this one, too: a group is not written to once for
+/// each row of a card. Only what is certain counts; a line too many is better than none.
+fn is_named_already(workspace: &Workspace, request: &ConfirmationId, card: &DeliveryId, step: u32) -> bool {
+    let Some(asked) = workspace.confirmation(request).map(|row| row.created_at) else {
+        return false;
+    };
+    let others = set::sharing(workspace, request, card).into_iter();
+    let taken: Vec<(&Confirmation, UtcMillis)> = others
+        .filter(|(other, _)| other != request)
+        .filter_map(|(other, _)| workspace.confirmation(&other))
+        .filter(|row| row.progress.escalated > step)
+        .filter_map(|row| Some((row, due(row, step_at(row, step)?))))
+        .collect();
+    // Whoever was there when an earlier one fell due may have been named by that, and have said nothing.
+    let said = |at: usize, row: &Confirmation| taken[..at].iter().all(|(_, due)| *due < row.created_at);
+    taken
+        .iter()
+        .enumerate()
+        .any(|(at, (row, due))| row.state.status() == Status::Pending && *due >= asked && said(at, row))
+}
+
 fn take(workspace: &mut Workspace, request: &ConfirmationId, at: u32, step: &Escalation, planned: &Planned) {
     let Some((org, job)) = workspace
         .confirmation(request)
@@ -147,6 +168,7 @@ fn take(workspace: &mut Workspace, request: &ConfirmationId, at: u32, step: &Esc
     let lines: Vec<_> = workspace
         .deliveries(request)
         .filter(|card| reminds && card.asks() && card.stands())
+        .filter(|card| !is_named_already(workspace, request, &card.id, at))
         .map(|card| (card.id.clone(), card.channel.clone()))
         .collect();
     let mut added = Vec::new();

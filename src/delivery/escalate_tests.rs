@@ -218,3 +218,49 @@ fn a_step_names_the_cards_to_plan() {
     };
     assert!(escalate::step_of(row, &card).is_none());
 }
+
+/// Asks for one more like request.
+fn join(world: &mut World, amount: u32) {
+    let create = world.alike(escalating(), amount, 4);
+    world.memory.run(&create);
+    settle_down(world);
+}
+
+/// The lines that are said from then on.
+fn said(world: &mut World, at: i64) -> Vec<(String, Line)> {
+    world.memory.now.0 = at;
+    let mut found = Vec::new();
+    for _ in 0..10 {
+        let due = claim(world);
+        found.extend(lines(&due));
+        for one in &due {
+            carry_out(world, one);
+        }
+    }
+    found.sort_by(|one, other| one.0.cmp(&other.0));
+    found
+}
+
+#[test]
+fn one_reminder_names_all_that_share_a_card_and_leaves_out_none() {
+    let mut world = World::default();
+    let begun = world.memory.now.0;
+    join(&mut world, 1);
+    join(&mut world, 2);
+    world.memory.now.0 = begun + 10_000;
+    join(&mut world, 3);
+    let reminder = Line::Reminder {
+        step: 0,
+        mention: true,
+    };
+    let once = ["chat-a", "chat-b"].map(|channel| (channel.to_owned(), reminder));
+    let first = said(&mut world, begun + MINUTE / 2);
+    assert_eq!(first, once, "the first two are due at once");
+    world.memory.now.0 = begun + 35_000;
+    join(&mut world, 4);
+    let third = said(&mut world, begun + MINUTE / 2 + 10_000);
+    assert_eq!(third, [], "the third was named with them");
+    let fourth = said(&mut world, begun + MINUTE / 2 + 35_000);
+    assert_eq!(fourth, once, "the fourth was not there yet");
+    assert_eq!(count(&world, "confirmation.reminded"), 4);
+}

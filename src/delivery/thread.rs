@@ -1,6 +1,7 @@
 //! Lines below a card: reminders while people are asked, and notes about what came of it. Each is an errand of its own; what it
 //! says is taken from the request as it stands when it is sent.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use futures_util::future::join_all;
@@ -150,10 +151,16 @@ pub async fn say(
         }
         Line::Reminder { .. } | Line::Settled | Line::Outcome => Known::of_configuration(maker),
     };
-    let mut note = note(maker, listed, dossier, (line, &roll), now).await;
-    if in_message((dossier, card), fellows).len() > 1 {
+    let together: Vec<&Dossier> = in_message((dossier, card), fellows)
+        .into_iter()
+        .map(|(dossier, _)| dossier)
+        .collect();
+    let about = about(line, dossier, &together);
+    let mut note = note(maker, listed, (dossier, &about), (line, &roll), now).await;
+    if together.len() > 1 {
         // Below a card of several requests nobody would know which of them is meant.
-        note.text = Inert::new(&format!("{}: {}", note.request_id, note.text));
+        let ids: Vec<_> = about.iter().map(|one| one.confirmation.id.as_str()).collect();
+        note.text = Inert::new(&format!("{}: {}", ids.join(", "), note.text));
     }
     let key = PostKey(item.id.to_string());
     match threads.reply(&under.at, &note, &key).await {
@@ -165,6 +172,17 @@ pub async fn say(
         Posted::NotSent(failure) => Sent::TellFailed(failure),
         Posted::Unknown { why } if repeatable => Sent::TellFailed(Failure::Retry { after: None, why }),
         Posted::Unknown { why } => Sent::PostUnknown(why),
+    }
+}
+
+/// The requests that a line names: a reminder all of the message that wait, any other line its own.
+fn about<'a>(line: Line, dossier: &'a Dossier, together: &[&'a Dossier]) -> Vec<&'a Dossier> {
+    match line {
+        Line::Reminder { .. } => {
+            let waits = |one: &&&Dossier| one.confirmation.state.status() == Status::Pending;
+            together.iter().filter(waits).copied().collect()
+        }
+        Line::BrokenGlass | Line::Settled | Line::Outcome => vec![dossier],
     }
 }
 
@@ -213,7 +231,7 @@ impl Known {
 async fn note(
     maker: &CardMaker,
     listed: &Listed,
-    dossier: &Dossier,
+    (dossier, about): (&Dossier, &[&Dossier]),
     (line, known): (Line, &Known),
     now: UtcMillis,
 ) -> Note {
@@ -221,16 +239,12 @@ async fn note(
     let row = &dossier.confirmation;
     let (text, persons) = match line {
         Line::Reminder { mention, .. } => {
-            let text = phrases
-                .thread
-                .reminder
-                .replace("{until}", &listed.voice.zone.show(row.expires_at));
-            let persons = if mention {
-                may_answer(&known.roll, dossier, now)
-            } else {
-                Vec::new()
-            };
-            (text, persons)
+            let ends = about.iter().map(|one| one.confirmation.expires_at);
+            let until = listed.voice.zone.show(ends.min().unwrap_or(row.expires_at));
+            let text = phrases.thread.reminder.replace("{until}", &until);
+            let asked = about.iter().filter(|_| mention);
+            let persons: BTreeSet<_> = asked.flat_map(|one| may_answer(&known.roll, one, now)).collect();
+            (text, persons.into_iter().collect())
         }
         Line::BrokenGlass => {
             let told = to_the_group(row, &maker.roll(), &phrases.authority);

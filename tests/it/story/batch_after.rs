@@ -263,6 +263,11 @@ async fn lines_below_the_card_name_their_request(storage: Storage) {
     for id in &ids {
         below_slack("Still waiting", id).await;
     }
+    let lines = world.slack.messages(fake_slack::CHANNEL);
+    let reminders = lines
+        .iter()
+        .filter(|line| line.current().visible_text().contains("Still waiting"));
+    assert_eq!(reminders.count(), 1, "one line names both");
     let pressed = world.slack.click_nth(&slack, 1, "reject", DANA.slack);
     assert_eq!(pressed.post(&world.callback("ops-slack")).await.status, 200);
     below_slack("Rejected", &ids[1]).await;
