@@ -62,7 +62,7 @@ impl Gatekeeper {
             roll: self.roll(),
             insight: Insight::default(),
         };
-        if !home.channel.admits(user.tenant.as_deref()) {
+        if !home.channel.admits(user) {
             return Ok(plain(Ballot::Foreigner(shown)));
         }
         let (name, kind) = (home.name.as_str(), home.channel.kind());

@@ -436,7 +436,7 @@ impl Channel for FakeChannel {
         &self.name
     }
 
-    fn admits(&self, _: Option<&str>) -> bool {
+    fn admits(&self, _: &PlatformUser) -> bool {
         true
     }
 
@@ -520,6 +520,7 @@ impl Verifier for FakeChannel {
             user: PlatformUser {
                 ids: vec![text("user")],
                 tenant: None,
+                from_elsewhere: false,
             },
             decision: serde_json::from_value(json["decision"].clone()).unwrap_or(Decision::Reject),
             button: text("button").parse().ok(),

@@ -83,7 +83,12 @@ fn press(event: &Object) -> Result<Inbound, &'static str> {
     let action = object(event, "event").and_then(|event| object(event, "action"));
     let pressed = pressed(action.ok_or("value_missing")?)?;
     let app = id(event, &["header", "app_id"]);
-    let user = PlatformUser { ids, tenant };
+    let user = PlatformUser {
+        ids,
+        tenant,
+        // The event is of one tenant; one that names another for the person is refused.
+        from_elsewhere: false,
+    };
     Ok(match pressed {
         Pressed::Shows(button) => Inbound::Ask(Ask {
             app,

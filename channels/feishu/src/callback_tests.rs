@@ -33,6 +33,7 @@ fn a_click_is_read_from_the_platforms_own_fields() {
             user: PlatformUser {
                 ids: vec!["ou_demo_mira".into(), "on_demo_mira".into(), "mira01".into()],
                 tenant: Some("tk_demo_0001".into()),
+                from_elsewhere: false,
             },
             decision: Decision::Reject,
             button: Some(button),

@@ -6,8 +6,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use gatepost_channel::{
     AppKey, Ask, Card, CardForm, Channel, Click, Connection, Directory, Failure, Finding, FullView, Health,
-    HttpAnswer, Inbound, MessageRef, Needs, Pace, Pages, PostKey, Posted, RawRequest, Refusal, Reply,
-    UtcMillis, Verifier, Webhook,
+    HttpAnswer, Inbound, MessageRef, Needs, Pace, Pages, PlatformUser, PostKey, Posted, RawRequest, Refusal,
+    Reply, UtcMillis, Verifier, Webhook,
 };
 use gatepost_channel::{Command, Whisper};
 
@@ -95,8 +95,9 @@ impl Channel for FeishuChannel {
         &self.chat_id
     }
 
-    fn admits(&self, tenant: Option<&str>) -> bool {
-        self.tenants.is_empty() || tenant.is_some_and(|tenant| self.tenants.iter().any(|ours| ours == tenant))
+    fn admits(&self, user: &PlatformUser) -> bool {
+        let named = |tenant: &String| self.tenants.contains(tenant);
+        user.tenant.as_ref().is_some_and(named) || (self.tenants.is_empty() && !user.from_elsewhere)
     }
 
     fn shows_all(&self, card: &Card) -> bool {

@@ -3,7 +3,8 @@
 use std::sync::Arc;
 
 use gatepost_channel::{
-    Channel as _, HttpAnswer, Inbound, Inert, Means, Opened, Reply, ReplyTone, Verified, Verifier as _,
+    Channel as _, HttpAnswer, Inbound, Inert, Means, Opened, PlatformUser, Reply, ReplyTone, Verified,
+    Verifier as _,
 };
 use serde_json::json;
 
@@ -17,8 +18,15 @@ use crate::fixture::{self, press, sealed, signed};
 #[test]
 fn tenants_admit_only_their_own_people() {
     let closed = channel("http://127.0.0.1:1");
-    assert!(closed.admits(Some("tk_demo_0001")));
-    assert!(!closed.admits(Some("tk_other")) && !closed.admits(None) && !closed.admits(Some("")));
+    let admits = |tenant: Option<&str>| {
+        closed.admits(&PlatformUser {
+            ids: vec!["ou_demo_mira".into()],
+            tenant: tenant.map(str::to_owned),
+            from_elsewhere: false,
+        })
+    };
+    assert!(admits(Some("tk_demo_0001")));
+    assert!(!admits(Some("tk_other")) && !admits(None) && !admits(Some("")));
 }
 
 #[test]

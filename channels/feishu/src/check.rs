@@ -21,24 +21,32 @@ pub(crate) async fn check(app: &FeishuApp, chat: &str) -> Health {
 
 async fn ask(app: &FeishuApp, chat: &str) -> Result<String, String> {
     let says = |what: &str, error: CallError| format!("{what}: {}", error.failure());
-    let bot = get(app, "bot.info", &["open-apis", "bot", "v3", "info"])
-        .await
-        .map_err(|error| says("bot", error))?;
-    let status = bot
-        .get("bot")
-        .and_then(|bot| bot.get("activate_status")?.as_i64());
+    let bot = match get(app, "bot.info", &["open-apis", "bot", "v3", "info"]).await {
+        Ok(bot) => Some(bot),
+        Err(error) if error.knows_no_such_call() => None,
+        Err(error) => return Err(says("bot", error)),
+    };
+    let known = if bot.is_some() {
+        "token and bot are"
+    } else {
+        "token is"
+    };
+    let status = bot.and_then(|bot| bot.get("bot")?.get("activate_status")?.as_i64());
     if status.is_some_and(|status| status != ENABLED) {
         return Err("bot: the app is not enabled in the tenant; publish a version and enable it".to_owned());
     }
     match in_group(app, chat).await {
-        Ok(true) => Ok("token, bot and group are fine".to_owned()),
+        Ok(true) => Ok(format!("{known} fine, and the group")),
         Ok(false) => {
             Err("group: the bot is not in it, or it was dissolved; add the bot to the group".to_owned())
         }
         // Reading a group needs a scope that posting does not.
         Err(CallError::Refused(refused)) if refused.class() == Class::Setup => Ok(format!(
-            "token and bot are fine; whether the bot is in the group cannot be told ({})",
+            "{known} fine; whether the bot is in the group cannot be told ({})",
             refused.why()
+        )),
+        Err(error) if error.knows_no_such_call() => Ok(format!(
+            "{known} fine; whether the bot is in the group cannot be told: the platform's answer cannot be read"
         )),
         Err(error) => Err(says("group", error)),
     }

@@ -32,6 +32,11 @@ async fn health_says_what_to_do() {
             true,
             "cannot be told",
         ),
+        (
+            vec![refusal(404, 0), refusal(404, 0), refusal(404, 0)],
+            true,
+            "token is fine",
+        ),
         (vec![bot(3)], false, "publish"),
         (vec![refusal(200, 1_000_040_351)], false, "larksuite"),
         (vec![Answer::Drop], false, "temporary"),

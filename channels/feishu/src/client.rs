@@ -14,7 +14,7 @@ use serde_json::json;
 use crate::KIND;
 use crate::config::{BaseUrl, ConfigError, FeishuAppConfig, is_id};
 use crate::document::{self, Object, text};
-use crate::error::{CallError, Class, Refused, scopes, sub_code};
+use crate::error::{CallError, Class, Refused, UNREADABLE, scopes, sub_code};
 use crate::token::{Fresh, TokenCache};
 
 /// How long one call may take in all. Connecting is limited by the client that the caller builds (2 s).
@@ -241,9 +241,7 @@ async fn read(response: Response) -> Result<Object, (CallError, Option<String>)>
     let code = answer.as_ref().and_then(|answer| answer.get("code")?.as_i64());
     match (code, answer) {
         (Some(0), Some(answer)) if status.is_success() => Ok(answer),
-        (None, _) if status.is_success() => Err(fail(CallError::Unclear(
-            "an answer that cannot be read".to_owned(),
-        ))),
+        (None, _) if status.is_success() => Err(fail(CallError::Unclear(UNREADABLE.to_owned()))),
         (code, answer) => {
             let message = answer
                 .as_ref()

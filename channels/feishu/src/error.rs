@@ -127,6 +127,9 @@ impl Refused {
     }
 }
 
+/// An answer of success that says nothing.
+pub(crate) const UNREADABLE: &str = "an answer that cannot be read";
+
 /// A call that did not succeed.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(crate) enum CallError {
@@ -144,6 +147,15 @@ impl CallError {
     /// Whether the platform did not like the content, so that a plainer one may pass.
     pub(crate) const fn is_content(&self) -> bool {
         matches!(self, Self::Refused(refused) if matches!(refused.class(), Class::Content))
+    }
+
+    /// Whether what answers does not know such a call: a gateway or a stand-in, not the platform.
+    pub(crate) fn knows_no_such_call(&self) -> bool {
+        match self {
+            Self::Refused(refused) => refused.code.is_none() && matches!(refused.status, 404 | 405 | 501),
+            Self::Unclear(why) => why == UNREADABLE,
+            Self::NotAsked(_) | Self::NoToken(_) => false,
+        }
     }
 
     /// Whether the call may have been processed all the same.

@@ -80,7 +80,12 @@ fn sender(event: &Object) -> Result<PlatformUser, &'static str> {
     }
     let ids = sender.get("sender_id").and_then(Value::as_object);
     let ids = ids.and_then(person).ok_or("sender_missing")?;
-    Ok(PlatformUser { ids, tenant })
+    Ok(PlatformUser {
+        ids,
+        tenant,
+        // The event is of one tenant; one that names another for the person is refused.
+        from_elsewhere: false,
+    })
 }
 
 /// Somebody who is mentioned: how the text spells it, and who it is.

@@ -38,6 +38,7 @@ fn a_message_is_read_from_the_platforms_own_fields() {
             user: PlatformUser {
                 ids: vec!["ou_demo_mira".into(), "on_demo_mira".into(), "mira01".into()],
                 tenant: Some("tk_demo_0001".into()),
+                from_elsewhere: false,
             },
             called: "/gatepost".into(),
             words: "approve K7QF-2M9X looks fine".into(),

@@ -4,7 +4,9 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use gatepost_channel::{AppKey, Card, CardForm, Channel, Failure, Health, MessageRef, Pace, PostKey, Posted};
+use gatepost_channel::{
+    AppKey, Card, CardForm, Channel, Failure, Health, MessageRef, Pace, PlatformUser, PostKey, Posted,
+};
 
 /// The kind, as the configuration spells it.
 pub const KIND: &str = "local";
@@ -43,7 +45,7 @@ impl Channel for LocalChannel {
         &self.name
     }
 
-    fn admits(&self, _tenant: Option<&str>) -> bool {
+    fn admits(&self, _user: &PlatformUser) -> bool {
         false
     }
 

@@ -14,7 +14,7 @@ use crate::dialog::{Dialogs, Pages};
 use crate::directory::Directory;
 use crate::exam::{Finding, Needs};
 use crate::failure::Failure;
-use crate::inbound::{Click, HttpAnswer};
+use crate::inbound::{Click, HttpAnswer, PlatformUser};
 use crate::text::Inert;
 use crate::threads::Threads;
 use crate::verify::Verifier;
@@ -136,9 +136,10 @@ pub trait Channel: Send + Sync {
     /// The chat that cards are posted to, as clicks name it.
     fn chat(&self) -> &str;
 
-    /// Whether a person of this tenant may click here at all (`tenants`, `teams`). `None` is a person whose tenant the
-    /// platform did not name.
-    fn admits(&self, tenant: Option<&str>) -> bool;
+    /// Whether this person may click here at all, by the tenant that they come from (`tenants`, `teams`). Where tenants are
+    /// configured, a person whose tenant the platform did not name may not; where none are, nobody whom the platform shows to come
+    /// from elsewhere may.
+    fn admits(&self, user: &PlatformUser) -> bool;
 
     /// Whether the card would show all of the arguments. Pure: asked before anything is stored.
     fn shows_all(&self, card: &Card) -> bool;

@@ -36,6 +36,8 @@ pub struct PlatformUser {
     pub ids: Vec<String>,
     /// The workspace or tenant the person belongs to, when the platform says so.
     pub tenant: Option<String>,
+    /// The platform says that they come from another workspace than the one in which they acted.
+    pub from_elsewhere: bool,
 }
 
 /// A press on a button of one of our cards.

@@ -195,13 +195,8 @@ fn read_press(payload: &Value, app: &AppId) -> Result<Inbound, Refusal> {
         return Ok(ignored("not_on_a_message"));
     };
     let value = action.get("value").and_then(Value::as_str).unwrap_or_default();
-    // The clicker's own workspace: in a shared conversation `team` is where the app lives, not where the person comes from.
-    let tenant = first(payload, &["/user/team_id", "/team/id", "/enterprise/id"])?;
     let app = app.of(claimed)?;
-    let user_of = PlatformUser {
-        ids: vec![user.to_owned()],
-        tenant: tenant.map(str::to_owned),
-    };
+    let user_of = person(payload, user, &["/user/team_id", "/team/id", "/enterprise/id"])?;
     let opener = payload
         .get("trigger_id")
         .and_then(Value::as_str)
@@ -234,6 +229,22 @@ fn read_press(payload: &Value, app: &AppId) -> Result<Inbound, Refusal> {
             opener,
             replay_key,
         }),
+    })
+}
+
+/// The person, of the first of these workspaces that is named. In a shared conversation `team` is where the app lives and
+/// `user.team_id` where the person comes from; within an Enterprise Grid the two may differ.
+pub(crate) fn person(payload: &Value, id: &str, tenants: &[&str]) -> Result<PlatformUser, Refusal> {
+    let tenant = first(payload, tenants)?;
+    let (theirs, apps) = (
+        first(payload, &["/user/team_id"])?,
+        first(payload, &["/team/id"])?,
+    );
+    let grid = first(payload, &["/enterprise/id"])?.is_some();
+    Ok(PlatformUser {
+        ids: vec![id.to_owned()],
+        tenant: tenant.map(str::to_owned),
+        from_elsewhere: !grid && theirs.zip(apps).is_some_and(|(theirs, apps)| theirs != apps),
     })
 }
 

@@ -93,6 +93,14 @@ fn the_clicker_comes_from_their_own_workspace() {
     assert_eq!(click(&guest).user.tenant.as_deref(), Some("T0GUEST001"));
     let grid = with("/team", Value::Null);
     assert_eq!(click(&grid).user.tenant.as_deref(), Some("T0DEMO0001"));
+    assert!(click(&guest).user.from_elsewhere, "the app lives in another one");
+    let mut grid = guest.clone();
+    grid["enterprise"] = json!({"id": "E0GRID0001"});
+    assert!(
+        !click(&grid).user.from_elsewhere,
+        "workspaces of one organisation"
+    );
+    assert!(!click(&fixture::press()).user.from_elsewhere);
     let old = without("/user", "team_id");
     assert_eq!(click(&old).user.tenant.as_deref(), Some("T0DEMO0001"));
     let enterprise = with("/user/id", json!("W0FAKE0001"));

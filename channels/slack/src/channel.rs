@@ -6,8 +6,8 @@ use std::time::Duration;
 use async_trait::async_trait;
 use gatepost_channel::{
     AppKey, Card, CardForm, Channel, Click, Connection, Dialogs, Directory, Failure, Finding, Health,
-    HttpAnswer, Inbound, Means, MessageRef, Needs, Pace, PostKey, Posted, PrivateNotice, RawRequest, Refusal,
-    Reply, UtcMillis, Verifier, Webhook,
+    HttpAnswer, Inbound, Means, MessageRef, Needs, Pace, PlatformUser, PostKey, Posted, PrivateNotice,
+    RawRequest, Refusal, Reply, UtcMillis, Verifier, Webhook,
 };
 use gatepost_channel::{Command, Whisper};
 use sha2::{Digest, Sha256};
@@ -133,8 +133,9 @@ impl Channel for SlackChannel {
         &self.chat
     }
 
-    fn admits(&self, tenant: Option<&str>) -> bool {
-        self.teams.is_empty() || tenant.is_some_and(|tenant| self.teams.iter().any(|team| team == tenant))
+    fn admits(&self, user: &PlatformUser) -> bool {
+        let named = |tenant: &String| self.teams.contains(tenant);
+        user.tenant.as_ref().is_some_and(named) || (self.teams.is_empty() && !user.from_elsewhere)
     }
 
     fn shows_all(&self, card: &Card) -> bool {

@@ -1,6 +1,6 @@
 //! What a channel says of itself, and which channels belong together.
 
-use gatepost_channel::Channel;
+use gatepost_channel::{Channel, PlatformUser};
 use serde_json::json;
 
 use crate::SlackChannel;
@@ -33,6 +33,14 @@ async fn the_check_says_what_to_do() {
         blind.healthy && blind.detail.contains("channels:read"),
         "{blind:?}"
     );
+
+    for unknown in [refuses("unknown_method"), says(404, json!({}))] {
+        let blind = check(vec![who("chat:write"), unknown]).await;
+        assert!(
+            blind.healthy && blind.detail.contains("cannot be seen"),
+            "{blind:?}"
+        );
+    }
 
     for (answers, todo) in [
         (vec![refuses("invalid_auth")], "bot_token"),
@@ -71,12 +79,18 @@ async fn channels_share_an_app_only_when_it_is_theirs() {
 #[tokio::test]
 async fn teams_limit_who_may_click() {
     let open = fixture::channel("https://slack.com/api");
-    assert!(open.admits(None) && open.admits(Some("T0OTHER001")));
+    let of = |tenant: Option<&str>, from_elsewhere| PlatformUser {
+        ids: vec!["U0AAAA1111".into()],
+        tenant: tenant.map(str::to_owned),
+        from_elsewhere,
+    };
+    assert!(open.admits(&of(None, false)) && open.admits(&of(Some("T0OTHER001"), false)));
+    assert!(!open.admits(&of(Some("T0OTHER001"), true)), "unless it is named");
     let config = crate::SlackConfig {
         teams: vec!["T0DEMO0001".into()],
         ..fixture::config("https://slack.com/api")
     };
     let closed = SlackChannel::new(&config, fixture::http(), &fixture::means()).unwrap();
-    assert!(closed.admits(Some("T0DEMO0001")));
-    assert!(!closed.admits(None) && !closed.admits(Some("T0DEMO000")));
+    assert!(closed.admits(&of(Some("T0DEMO0001"), false)) && closed.admits(&of(Some("T0DEMO0001"), true)));
+    assert!(!closed.admits(&of(None, false)) && !closed.admits(&of(Some("T0DEMO000"), false)));
 }

@@ -82,6 +82,8 @@ pub(crate) fn read(
         user: PlatformUser {
             ids: vec![user.to_owned()],
             tenant: tenant.map(str::to_owned),
+            // A command names one workspace: that of the person.
+            from_elsewhere: false,
         },
         called: name(called),
         words: unescape(text).trim().chars().take(LONGEST_WORDS).collect(),

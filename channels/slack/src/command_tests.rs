@@ -69,6 +69,7 @@ fn a_command_is_read_from_slacks_own_fields() {
             user: PlatformUser {
                 ids: vec!["U0AAAA1111".into()],
                 tenant: Some("T0DEMO0001".into()),
+                from_elsewhere: false,
             },
             called: "/gatepost".into(),
             words: "approve K7QF-2M9X looks fine".into(),

@@ -1,12 +1,12 @@
 //! From an answer in a modal to a click. Who answered is what Slack says; what the modal was opened with comes back in
 //! `private_metadata`, which only the app can write; what was chosen and typed stands in `state`.
 
-use gatepost_channel::{Click, Inbound, PlatformUser, Refusal, Rewritten, Vantage};
+use gatepost_channel::{Click, Inbound, Refusal, Rewritten, Vantage};
 use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 use crate::blocks::REASON;
-use crate::callback::{AppId, answer_of, first, id, ignored, typed};
+use crate::callback::{AppId, answer_of, id, ignored, person, typed};
 use crate::edit::ARGUMENTS;
 use crate::modal::{ANSWER, Baggage, CALLBACK, WHY};
 
@@ -35,16 +35,10 @@ pub(crate) fn read(payload: &Value, app: &AppId) -> Result<Inbound, Refusal> {
     let Some((decision, grant)) = chosen.and_then(answer_of) else {
         return Ok(ignored("view_without_answer"));
     };
-    let tenant = first(
-        payload,
-        &["/user/team_id", "/team/id", "/view/team_id", "/enterprise/id"],
-    )?;
+    let tenants = ["/user/team_id", "/team/id", "/view/team_id", "/enterprise/id"];
     Ok(Inbound::Click(Click {
         app: app.of(claimed)?,
-        user: PlatformUser {
-            ids: vec![user.to_owned()],
-            tenant: tenant.map(str::to_owned),
-        },
+        user: person(payload, user, &tenants)?,
         decision,
         button: baggage.button.parse().ok(),
         reason: typed(view.pointer(&format!("/state/values/{WHY}/{REASON}/value"))),

@@ -101,14 +101,14 @@ fn digest_of(signature: &[u8]) -> Result<[u8; 32], Refusal> {
     Ok(digest)
 }
 
-/// Whether the timestamp, 1 to 12 ASCII digits in seconds, lies within the window.
+/// Whether the timestamp, 1 to 20 ASCII digits in seconds, lies within the window. One in milliseconds is far in the future.
 fn fresh(timestamp: &[u8], now: UtcMillis) -> Result<(), Refusal> {
-    if !(1..=12).contains(&timestamp.len()) || !timestamp.iter().all(u8::is_ascii_digit) {
+    if !(1..=20).contains(&timestamp.len()) || !timestamp.iter().all(u8::is_ascii_digit) {
         return Err(Refusal::inauthentic("timestamp_malformed"));
     }
-    let seconds = timestamp
-        .iter()
-        .fold(0_i64, |sum, digit| sum * 10 + i64::from(digit - b'0'));
+    let seconds = timestamp.iter().fold(0_i64, |sum, digit| {
+        sum.saturating_mul(10).saturating_add(i64::from(digit - b'0'))
+    });
     let now = now.as_secs();
     if now.abs_diff(seconds) <= WINDOW {
         return Ok(());

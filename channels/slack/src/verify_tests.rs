@@ -99,7 +99,7 @@ fn rejected_vectors_are_inauthentic_for_the_named_reason() {
             assert_eq!(refusal.kind, RefusalKind::Inauthentic, "{name}");
             let expected = match name {
                 // Thirteen digits are no timestamp in seconds, whichever side of now they would lie on.
-                "timestamp_milliseconds" => "timestamp_malformed",
+                "timestamp_milliseconds" => "timestamp_future",
                 _ => vector["expect"]["reason"].as_str().unwrap(),
             };
             assert_eq!(refusal.reason, expected, "{name}");

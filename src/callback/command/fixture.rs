@@ -31,6 +31,7 @@ impl Mouth {
             user: PlatformUser {
                 ids: vec![format!("u-{user}")],
                 tenant: None,
+                from_elsewhere: false,
             },
             called: "/gatepost".into(),
             words: words.into(),

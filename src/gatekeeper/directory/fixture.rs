@@ -6,8 +6,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use gatepost_channel::{
-    AppKey, Card, CardForm, Channel, Directory, Failure, Group, Health, MessageRef, Pace, PostKey, Posted,
-    Profile, Unfound, UtcMillis,
+    AppKey, Card, CardForm, Channel, Directory, Failure, Group, Health, MessageRef, Pace, PlatformUser,
+    PostKey, Posted, Profile, Unfound, UtcMillis,
 };
 
 use super::{Directories, GroupRoles};
@@ -146,7 +146,7 @@ impl Channel for Fake {
         "room"
     }
 
-    fn admits(&self, _: Option<&str>) -> bool {
+    fn admits(&self, _: &PlatformUser) -> bool {
         true
     }
 
