@@ -100,7 +100,7 @@ fn the_clicker_comes_from_their_own_workspace() {
         !click(&grid).user.from_elsewhere,
         "workspaces of one organisation"
     );
-    assert!(!click(&fixture::press()).user.from_elsewhere);
+    assert!(!click(&crate::fixture::press()).user.from_elsewhere);
     let old = without("/user", "team_id");
     assert_eq!(click(&old).user.tenant.as_deref(), Some("T0DEMO0001"));
     let enterprise = with("/user/id", json!("W0FAKE0001"));

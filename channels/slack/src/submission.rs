@@ -6,7 +6,7 @@ use serde_json::Value;
 use sha2::{Digest as _, Sha256};
 
 use crate::blocks::REASON;
-use crate::callback::{AppId, answer_of, id, ignored, person, typed};
+use crate::callback::{AppId, answer_of, first, id, ignored, person, typed};
 use crate::edit::ARGUMENTS;
 use crate::modal::{ANSWER, Baggage, CALLBACK, WHY};
 
