@@ -41,7 +41,7 @@ impl Intake {
         })
     }
 
-    /// Says what is wrong with the arguments where that is more than our words for it: what the tool takes instead. Only somebody whose
+    /// Says what is wrong with the arguments where that is more than our words for it: what the tool takes instead, what may be changed. Only somebody whose
     /// answer was refused for it hears that.
     pub(super) fn explain(reply: Reply, decided: &Decided, unfit: Option<&Unfit>) -> Reply {
         let refused = |why: EditRefusal| match &decided.ruling {
@@ -50,10 +50,15 @@ impl Intake {
             _ => false,
         };
         match unfit {
-            Some(unfit) if unfit.why == EditRefusal::Misfit && refused(unfit.why) => Reply {
-                text: Inert::new(&format!("{} ({})", reply.text, unfit.detail)),
-                ..reply
-            },
+            Some(unfit)
+                if matches!(unfit.why, EditRefusal::Misfit | EditRefusal::OutOfScope)
+                    && refused(unfit.why) =>
+            {
+                Reply {
+                    text: Inert::new(&format!("{} ({})", reply.text, unfit.detail)),
+                    ..reply
+                }
+            }
             _ => reply,
         }
     }

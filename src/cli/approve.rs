@@ -5,14 +5,15 @@ use serde::Serialize;
 use serde_json::json;
 
 use super::api::{Api, Filters, ServerArgs, segment};
+use super::client::ClientError;
 use super::stop::{Done, Stop};
-use super::{edit, pending, print};
+use super::{edit, find, pending, print};
 use crate::gate::Arguments;
 
 /// Arguments of `gatepost approve`.
 #[derive(Debug, Args)]
 pub struct ApproveArgs {
-    /// The request, `cr_…`
+    /// The request: its id `cr_…`, how it begins, or the code of the call
     id: String,
     /// Why; it stands on the card and in the audit log
     #[arg(long, value_name = "TEXT")]
@@ -48,7 +49,7 @@ pub struct ApproveArgs {
 /// Arguments of `gatepost break-glass`.
 #[derive(Debug, Args)]
 pub struct BreakGlassArgs {
-    /// The request, `cr_…`
+    /// The request: its id `cr_…`, how it begins, or the code of the call
     id: String,
     /// Why; everybody who is passed over is told, and it stands on the card and in the audit log
     #[arg(long, value_name = "TEXT")]
@@ -82,7 +83,7 @@ struct Approval {
 /// Arguments of `gatepost reject`.
 #[derive(Debug, Args)]
 pub struct RejectArgs {
-    /// The request, `cr_…`
+    /// The request: its id `cr_…`, how it begins, or the code of the call
     id: String,
     /// Why; the agent is told, and it stands on the card and in the audit log
     #[arg(long, value_name = "TEXT")]
@@ -102,8 +103,10 @@ pub async fn approve(args: ApproveArgs, as_json: bool) -> Done {
         edit: args.edited.map(u64::from),
     };
     if args.edit {
-        let id = segment(&args.id)?;
-        let request = Api::new(&args.server)?
+        let api = Api::new(&args.server)?;
+        let id = find::request(&api, &args.id).await?;
+        let id = segment(&id)?;
+        let request = api
             .ask(&format!("/api/confirmations/{id}"), &Filters::new())
             .await
             .map_err(|error| error.naming("request", id, "gatepost pending"))?;
@@ -139,15 +142,64 @@ pub async fn reject(args: RejectArgs, as_json: bool) -> Done {
 
 async fn respond(server: &ServerArgs, id: &str, body: &(impl Serialize + Sync), as_json: bool) -> Done {
     let api = Api::new(server)?;
-    let id = segment(id)?;
+    let id = find::request(&api, id).await?;
+    let id = segment(&id)?;
     let request = api
         .post(&format!("/api/confirmations/{id}/respond"), body)
         .await
-        .map_err(|error| error.naming("request", id, "gatepost pending"))?;
+        .map_err(|error| in_our_words(error.naming("request", id, "gatepost pending")))?;
     if as_json {
         print::line(request.text());
     } else {
         print::line(&pending::after_vote(&request.value));
     }
     Ok(())
+}
+
+/// A refusal with the options of this command in place of the members of the API.
+fn in_our_words(error: ClientError) -> ClientError {
+    const OPTIONS: [(&str, &str); 6] = [
+        ("`code`", "`--code CODE`"),
+        ("`grant`", "`--grant SCOPE`"),
+        ("`reason`", "`--reason TEXT`"),
+        ("`edit: ", "`--edited "),
+        ("`edit`", "`--edited N`"),
+        ("`edited_args`", "`--args`"),
+    ];
+    match error {
+        ClientError::Refused { status, code, detail } => {
+            let spell = |detail: String, (member, option): &(&str, &str)| detail.replace(member, option);
+            let detail = OPTIONS.iter().fold(detail, spell);
+            ClientError::Refused { status, code, detail }
+        }
+        other => other,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_refusal_names_options_and_no_members() {
+        for (said, told) in [
+            (
+                "answer again with `code`, a one-time code",
+                "answer again with `--code CODE`, a one-time code",
+            ),
+            (
+                "approve with `edit: 2` what stands there",
+                "approve with `--edited 2` what stands there",
+            ),
+            ("answer without `edit`", "answer without `--edited N`"),
+            ("as it is", "as it is"),
+        ] {
+            let refused = ClientError::Refused {
+                status: 422,
+                code: "a_code".to_owned(),
+                detail: said.to_owned(),
+            };
+            assert_eq!(in_our_words(refused).to_string(), format!("{told} (a_code)"));
+        }
+    }
 }

@@ -163,6 +163,7 @@ async fn list(api: &Api, args: &ListArgs, as_json: bool) -> Done {
             print::text(event, "kind"),
             print::text(event, "actor"),
             about.map_or_else(|| "-".to_owned(), |member| print::text(event, member)),
+            why(event),
         ]
     };
     let columns = [
@@ -171,6 +172,7 @@ async fn list(api: &Api, args: &ListArgs, as_json: bool) -> Done {
         Column::Fixed("KIND"),
         Column::Text("ACTOR"),
         Column::Text("ABOUT"),
+        Column::Text("REASON"),
     ];
     table(
         &columns,
@@ -178,6 +180,15 @@ async fn list(api: &Api, args: &ListArgs, as_json: bool) -> Done {
     );
     page.tell_rest();
     Ok(())
+}
+
+/// Why it happened, where the event says so: the word of a refusal, an error, or what a person gave as their reason.
+fn why(event: &Value) -> String {
+    let data = &event["data"];
+    let said = ["reason", "reason_code", "refusal", "error"]
+        .into_iter()
+        .find_map(|member| data[member].as_str());
+    said.map_or_else(|| "-".to_owned(), print::foreign)
 }
 
 /// What is said when no event fits: a word that no event of the log has may be a slip, and then the nearest one is named.
@@ -305,6 +316,23 @@ mod tests {
         }
         assert_eq!(strange("the kind", "vote.cast", &known), "");
         assert_eq!(strange("the kind", "vote.cast", &BTreeSet::new()), "");
+    }
+
+    #[test]
+    fn why_is_told_where_an_event_says_so() {
+        let event = |data: Value| json!({"seq": 1, "kind": "callback.refused", "data": data});
+        assert_eq!(
+            why(&event(json!({"reason": "timestamp_stale", "error": "x"}))),
+            "timestamp_stale"
+        );
+        assert_eq!(
+            why(&event(json!({"reason_code": "denied_by_rule"}))),
+            "denied_by_rule"
+        );
+        assert_eq!(why(&event(json!({"error": "gone\u{1b}[2J"}))), "gone\\x1b[2J");
+        for silent in [json!({}), json!(null), json!({"reason": 4})] {
+            assert_eq!(why(&event(silent)), "-");
+        }
     }
 
     #[test]

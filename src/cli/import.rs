@@ -27,6 +27,9 @@ pub struct ImportArgs {
 #[derive(Debug, Subcommand)]
 enum From {
     /// An OpenAPI document, version 3.0 or 3.1, YAML or JSON
+    #[command(
+        after_help = "Examples:\n  gatepost import openapi shop.yaml --name shop\n  gatepost import openapi shop.json --name shop --include 'list*' --include getOrder\n  gatepost import openapi shop.json --exclude 'delete*' --base-url https://shop.example/v1 > tools.yaml\n\nNothing is fetched: FILE lies here. What is printed goes under `agent.tools`; docs/guides/openapi.md explains it."
+    )]
     Openapi(OpenapiArgs),
 }
 

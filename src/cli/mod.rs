@@ -20,6 +20,7 @@ mod config;
 mod demo;
 mod doctor;
 mod edit;
+mod find;
 mod gate;
 mod grants;
 mod import;
@@ -29,6 +30,7 @@ mod pending;
 pub mod print;
 mod schema;
 mod serve;
+mod show;
 mod stop;
 mod table;
 mod watch;
@@ -91,10 +93,14 @@ enum Command {
     )]
     Pending(pending::PendingArgs),
     /// Show one request with its arguments, votes and cards
-    #[command(after_help = "Examples:\n  gatepost show cr_0198…\n  gatepost show cr_0198… --full")]
-    Show(pending::ShowArgs),
+    #[command(
+        after_help = "Examples:\n  gatepost show cr_0198…\n  gatepost show K7QF-2M9X\n  gatepost show cr_0198… --full"
+    )]
+    Show(show::ShowArgs),
     /// Approve a request
-    #[command(after_help = "Examples:\n  gatepost approve cr_0198… --reason 'checked with the supplier'")]
+    #[command(
+        after_help = "Examples:\n  gatepost approve cr_0198… --reason 'checked with the supplier'\n  gatepost approve K7QF-2M9X --code 123456         with a one-time code of your authenticator app\n  gatepost approve cr_0198… --grant 1h             and later calls like it for an hour\n  gatepost approve cr_0198… --args '{\"amount\": 4000}'\n  gatepost approve cr_0198… --edit                 changes the arguments in your editor\n\nThe request is named by its id, by how its id begins, or by the code of the call, as `gatepost show` and the card have it. What a rule offers (--grant), takes (--args, --edit) or asks for (--code), `gatepost show` says."
+    )]
     Approve(approve::ApproveArgs),
     /// Reject a request
     #[command(after_help = "Examples:\n  gatepost reject cr_0198… --reason 'wrong account'")]
@@ -183,7 +189,7 @@ async fn run(Cli { command, json }: Cli) -> ExitCode {
         Command::Doctor(args) => doctor::run(&args, json).await,
         Command::Check(args) => check::run(&args, json),
         Command::Pending(args) => pending::run(args, json).await,
-        Command::Show(args) => pending::show(args, json).await,
+        Command::Show(args) => show::run(args, json).await,
         Command::Approve(args) => approve::approve(args, json).await,
         Command::Reject(args) => approve::reject(args, json).await,
         Command::BreakGlass(args) => approve::break_glass(args, json).await,

@@ -1,13 +1,13 @@
-//! `gatepost pending` and `gatepost show ID`: what waits for a person, and one request with everything about it.
+//! `gatepost pending`: what waits for a person; and how many have answered.
 
 use clap::Args;
 use serde_json::Value;
 
 use super::answer::Answer;
-use super::api::{Api, Filters, ServerArgs, segment};
-use super::print;
+use super::api::{Api, Filters, ServerArgs};
 use super::stop::Done;
 use super::table::{Column, cells_of, fit, table};
+use super::{print, show};
 use crate::clock::{Clock as _, SystemClock};
 use crate::confirmation::together::together;
 
@@ -49,18 +49,6 @@ pub struct PendingArgs {
     /// At most so many
     #[arg(long, value_name = "N", default_value_t = 100)]
     limit: usize,
-}
-
-/// Arguments of `gatepost show`.
-#[derive(Debug, Args)]
-pub struct ShowArgs {
-    /// The request, `cr_…`
-    id: String,
-    #[command(flatten)]
-    server: ServerArgs,
-    /// Show what the rule hides, too; the audit log says that you looked
-    #[arg(long)]
-    full: bool,
 }
 
 /// Lists the requests that wait for a person.
@@ -128,7 +116,7 @@ pub async fn run(args: PendingArgs, as_json: bool) -> Done {
 }
 
 /// How many approve, of how many that must; without the second number where the server does not tell it.
-fn approvals(request: &Value) -> String {
+pub fn approvals(request: &Value) -> String {
     let votes = request["votes"].as_array().map_or(&[][..], Vec::as_slice);
     // Of an edited call only the approvals of that edit count; a server that knows no edits numbers none.
     let stands = request["edit"]["number"].as_u64().unwrap_or_default();
@@ -141,120 +129,6 @@ fn approvals(request: &Value) -> String {
     }
 }
 
-/// Shows one request.
-pub async fn show(args: ShowArgs, as_json: bool) -> Done {
-    let api = Api::new(&args.server)?;
-    let id = segment(&args.id)?;
-    let full = Filters::new().with("full", args.full.then_some("true"));
-    let request = api
-        .ask(&format!("/api/confirmations/{id}"), &full)
-        .await
-        .map_err(|error| error.naming("request", id, "gatepost pending"))?;
-    if as_json {
-        print::line(request.text());
-    } else {
-        lay_out(&request);
-    }
-    Ok(())
-}
-
-/// The request for people: facts, arguments, votes, cards.
-fn lay_out(answer: &Answer) {
-    const FACTS: [(&str, &str); 17] = [
-        ("request", "id"),
-        ("status", "status"),
-        ("tool", "tool_name"),
-        ("reason", "reason"),
-        ("rule", "rule"),
-        ("asked by", "token"),
-        ("agent", "agent_id"),
-        ("session", "session_id"),
-        ("call", "tool_call_id"),
-        ("requester", "requester"),
-        ("created", "created_at"),
-        ("expires", "expires_at"),
-        ("decided", "decided_at"),
-        ("consumed", "consumed_at"),
-        ("executed", "executed_at"),
-        ("code", "short_code"),
-        ("set", "set"),
-    ];
-    let request = &answer.value;
-    let known = FACTS.iter().filter(|(_, member)| !request[member].is_null());
-    let mut facts: Vec<_> = known
-        .map(|(name, member)| (*name, print::text(request, member)))
-        .collect();
-    facts.push(("approvals", approvals(request)));
-    if !request["outcome"].is_null() {
-        facts.push(("outcome", outcome(&request["outcome"])));
-    }
-    let edit = &request["edit"];
-    if !edit.is_null() {
-        let by = print::text(edit, "by");
-        facts.push((
-            "edited",
-            format!(
-                "by {by}; approve it with --edited {}",
-                print::text(edit, "number")
-            ),
-        ));
-    }
-    print::facts(&facts);
-    if let Some(changes) = edit["changes"].as_str() {
-        print::line("\nchanged");
-        print::line(&print::block(changes, "  "));
-        if let Some(args) = answer
-            .exact("edit")
-            .and_then(|edit| edit.get("tool_args").cloned())
-        {
-            print::line("\narguments as they are now");
-            print::line(&print::block(&args.pretty(), "  "));
-        }
-        print::line("\narguments as they were proposed");
-    } else {
-        print::line("\narguments");
-    }
-    print::line(&print::block(&arguments(answer), "  "));
-    section("votes", &request["votes"], |vote| {
-        let reason = vote["reason"]
-            .as_str()
-            .map(|reason| format!(": {}", print::foreign(reason)));
-        format!(
-            "  {}  {} by {} on {}{}",
-            print::text(vote, "at"),
-            print::text(vote, "decision"),
-            print::text(vote, "operator"),
-            print::text(
-                vote,
-                if vote["channel"].is_null() {
-                    "surface"
-                } else {
-                    "channel"
-                }
-            ),
-            reason.unwrap_or_default(),
-        )
-    });
-    section("cards", &request["deliveries"], |delivery| {
-        let error = delivery["error"]
-            .as_str()
-            .map(|error| format!(": {}", print::foreign(error)));
-        format!(
-            "  {}  {}{}",
-            print::text(delivery, "channel"),
-            print::text(delivery, "state"),
-            error.unwrap_or_default()
-        )
-    });
-}
-
-/// The arguments, exactly, over several lines.
-pub fn arguments(request: &Answer) -> String {
-    request
-        .exact("tool_args")
-        .map_or_else(|| "(not readable)".to_owned(), |args| args.pretty())
-}
-
 /// The arguments on one line, cut: enough to tell requests apart, never enough to decide on.
 fn brief(request: &Answer) -> String {
     let args = request.exact("tool_args").map(|args| args.canonical());
@@ -262,36 +136,19 @@ fn brief(request: &Answer) -> String {
     fit(&args, BRIEF.min(cells_of(&args)))
 }
 
-fn outcome(outcome: &Value) -> String {
-    match outcome {
-        Value::Object(_) => {
-            let detail = outcome["detail"]
-                .as_str()
-                .map(|detail| format!(": {}", print::foreign(detail)));
-            format!("{}{}", print::text(outcome, "status"), detail.unwrap_or_default())
-        }
-        other => print::inert(other),
-    }
-}
-
-fn section(title: &str, items: &Value, shown: impl Fn(&Value) -> String) {
-    let Some(items) = items.as_array().filter(|items| !items.is_empty()) else {
-        return;
-    };
-    print::line(&format!("\n{title}"));
-    for item in items {
-        print::line(&shown(item));
-    }
-}
-
 /// The answer to `approve` and `reject` as one sentence.
 pub fn after_vote(request: &Value) -> String {
     let id = print::text(request, "id");
     match request["status"].as_str() {
-        Some("pending") if request["armed"].as_array().is_some_and(|armed| !armed.is_empty()) => format!(
-            "{id} still waits ({} approvals); an approval of it is armed and counts once it is completed.",
-            approvals(request)
-        ),
+        Some("pending") if request["armed"].as_array().is_some_and(|armed| !armed.is_empty()) => {
+            let armed = request["armed"].as_array().map_or(&[][..], Vec::as_slice);
+            let armed: Vec<String> = armed.iter().map(show::arm).collect();
+            format!(
+                "{id} still waits ({} approvals), and this counts only once it is completed: {}.",
+                approvals(request),
+                armed.join("; ")
+            )
+        }
         Some("pending") => format!(
             "Your vote counts; {id} still waits ({} approvals).",
             approvals(request)

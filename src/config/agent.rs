@@ -259,7 +259,9 @@ fn decode_head(map: &mut MapReader<'_>) -> Option<ToolHead> {
 fn decode_tool_name(reader: &Reader<'_>) -> Option<String> {
     let name = reader.name()?;
     if name.contains('.') {
-        reader.warn("holds a dot, which several model endpoints refuse in the name of a tool");
+        reader.warn(
+            "holds a dot, which several model endpoints refuse in the name of a tool: write _ in its place",
+        );
     }
     if CONTROL_FLOW.contains(&name.as_str()) || name.starts_with("mcp__") {
         reader.complain(

@@ -260,7 +260,13 @@ fn decode_feishu(map: &mut MapReader<'_>) -> Option<FeishuConfig> {
     let app_secret = map.required("app_secret").and_then(|secret| secret.secret());
     let encrypt_key = map.optional("encrypt_key");
     let verification_token = map.optional("verification_token");
-    let chat_id = map.required("chat_id").and_then(|chat| platform_id(&chat));
+    let chat_id = map.required("chat_id").and_then(|chat| {
+        let id = platform_id(&chat)?;
+        if !id.starts_with("oc_") {
+            chat.warn("does not look like the id of a group, which begins with `oc_`: copy it from the foot of the group's settings");
+        }
+        Some(id)
+    });
     let tenants = map.optional("tenants").map(|tenants| platform_ids(&tenants));
     let app_id_ok = |id: &str| {
         id.strip_prefix("cli_")
@@ -269,7 +275,7 @@ fn decode_feishu(map: &mut MapReader<'_>) -> Option<FeishuConfig> {
     if let (Some(reader), Some(id)) = (&app_id_reader, &app_id)
         && !app_id_ok(id)
     {
-        reader.warn("does not look like the id of an app, which is `cli_` and letters and digits");
+        reader.warn("does not look like the id of an app, which is `cli_` and letters and digits: copy it from the app's page `Credentials`");
     }
     let mode = match mode? {
         ModeWord::Connection => {
@@ -312,7 +318,14 @@ fn decode_slack(map: &mut MapReader<'_>) -> Option<SlackConfig> {
         .map_or(Some(ModeWord::Webhook), |mode| mode.choice(&MODES));
     let base_url = base_url(map, "https://slack.com/api");
     let app_id = map.optional("app_id").map(|app_id| platform_id(&app_id));
-    let bot_token = map.required("bot_token").and_then(|token| token.header_secret());
+    let bot_token = map.required("bot_token").and_then(|token| {
+        let secret = token.header_secret()?;
+        // Tokens that are rotated have a second prefix (Slack: token rotation).
+        if !["xoxb-", "xoxe.xoxb-"].iter().any(|start| secret.expose().starts_with(start)) {
+            token.warn("does not look like the token of a bot, which begins with `xoxb-`: copy the Bot User OAuth Token from the app's page `OAuth & Permissions`");
+        }
+        Some(secret)
+    });
     let app_token = map.optional("app_token");
     let signing_secret = map.optional("signing_secret");
     let channel = map.required("channel").and_then(|channel| conversation(&channel));
@@ -321,8 +334,11 @@ fn decode_slack(map: &mut MapReader<'_>) -> Option<SlackConfig> {
         ModeWord::Webhook => {
             const REMEDY: &str =
                 "copy it from the app's page `Basic Information`; without it anybody could forge a click";
+            const OR_SOCKET: &str = "`app_token` is for Socket Mode: write `mode: socket` beside it, or copy the signing secret from the app's page `Basic Information`";
+            let meant_socket = app_token.is_some() && !map.has("mode");
             without_effect(app_token, "webhook");
-            needed(map, "signing_secret", signing_secret, REMEDY)
+            let remedy = if meant_socket { OR_SOCKET } else { REMEDY };
+            needed(map, "signing_secret", signing_secret, remedy)
                 .and_then(|secret| decode_signing_secrets(&secret))
                 .map(|signing_secrets| SlackMode::Webhook { signing_secrets })
         }
@@ -330,7 +346,13 @@ fn decode_slack(map: &mut MapReader<'_>) -> Option<SlackConfig> {
             const REMEDY: &str = "create an app-level token (xapp-…) with the scope connections:write";
             without_effect(signing_secret, "socket");
             needed(map, "app_token", app_token, REMEDY)
-                .and_then(|token| token.header_secret())
+                .and_then(|token| {
+                    let secret = token.header_secret()?;
+                    if !secret.expose().starts_with("xapp-") {
+                        token.warn("does not look like an app-level token, which begins with `xapp-`: generate one on the app's page `Basic Information`, App-Level Tokens");
+                    }
+                    Some(secret)
+                })
                 .map(|app_token| SlackMode::Socket { app_token })
         }
     };

@@ -143,9 +143,14 @@ impl<'a> MapReader<'a> {
 
     /// The value of a key that must be there.
     pub fn required(&mut self, key: &'static str) -> Option<Reader<'a>> {
+        self.required_as(key, "add the key")
+    }
+
+    /// The value of a key that must be there; `remedy` says what to write where it is not.
+    pub fn required_as(&mut self, key: &'static str, remedy: &str) -> Option<Reader<'a>> {
         let found = self.optional(key);
         if found.is_none() {
-            self.missing(key, "add the key");
+            self.missing(key, remedy);
         }
         found
     }
@@ -172,6 +177,11 @@ impl<'a> MapReader<'a> {
 
     /// Reports every key that nobody asked for.
     pub fn finish(self) {
+        self.finish_beside(&[], "");
+    }
+
+    /// Reports every key that nobody asked for; one of `elsewhere` means something in another mapping, and `remedy` says in which.
+    pub fn finish_beside(self, elsewhere: &[&str], remedy: &str) {
         for entry in self
             .entries
             .iter()
@@ -180,8 +190,10 @@ impl<'a> MapReader<'a> {
             let mut free = self.asked.clone();
             free.retain(|key| !self.has(key));
             let merge = || "YAML merge keys are not supported: repeat the keys".to_owned();
+            let misplaced = elsewhere.contains(&entry.key.as_str());
             let remedy = (entry.key == "<<")
                 .then(merge)
+                .or_else(|| misplaced.then(|| remedy.to_owned()))
                 .or_else(|| did_you_mean(&entry.key, &free))
                 .or_else(|| did_you_mean(&entry.key, &self.asked))
                 .unwrap_or_else(|| "remove the key, or move it to where it belongs".into());

@@ -31,6 +31,22 @@ const REASONS: [(&str, RequireReason); 3] = [
 /// The longest span of a policy.
 pub(super) const LONGEST: Duration = Duration::from_hours(366 * 24);
 const LONGEST_WINDOW: Duration = Duration::from_hours(1);
+/// What only a rule may say: it cannot be the same for all of them.
+const OF_RULES: [&str; 13] = [
+    "name",
+    "tools",
+    "when",
+    "effect",
+    "reason",
+    "orgs",
+    "redact",
+    "trust_asserted",
+    "verified_requester",
+    "stages",
+    "grants",
+    "accepts_edits",
+    "break_glass",
+];
 
 /// The section as it was read. What could not be read is `None`, so that rules keep their places.
 pub(super) struct PolicyDraft {
@@ -70,7 +86,7 @@ impl PolicyDraft {
         let confirm = map.optional("confirm").map(|confirm| {
             let mut map = confirm.map()?;
             let source = decode_confirm(&mut map, confirm.context());
-            map.finish();
+            map.finish_beside(&OF_RULES, "it is a key of a rule; move it under policy.rules[]");
             source
         });
         let rules = map
@@ -170,9 +186,19 @@ fn decode_rule(reader: &Reader<'_>) -> Option<RuleSource> {
     let before = cx.count();
     let mut map = reader.map()?;
     let name = map.required("name").and_then(|name| name.line(128));
-    let tools = map.required("tools").and_then(|tools| tools.texts());
+    let tools = map
+        .required_as(
+            "tools",
+            "write `tools: [NAME]`, globs over the names of the tools that the rule is about; `[\"*\"]` is all",
+        )
+        .and_then(|tools| tools.texts());
     let when = map.optional("when").and_then(|when| when.text());
-    let effect = map.required("effect").and_then(|effect| effect.choice(&EFFECTS));
+    let effect = map
+        .required_as(
+            "effect",
+            "write `effect: confirm` where a person decides, or `allow` or `deny`",
+        )
+        .and_then(|effect| effect.choice(&EFFECTS));
     let reason = map.optional("reason").and_then(|reason| reason.prose());
     let orgs = map.optional("orgs").and_then(|orgs| orgs.texts());
     let redact = map.optional("redact").and_then(|redact| decode_pointers(&redact));

@@ -66,6 +66,21 @@ impl<'a> Browser<'a> {
 }
 
 #[tokio::test]
+async fn who_may_only_break_the_glass_has_no_other_form() {
+    let bench = Bench::new().await;
+    let id = bench.ask("glass__pay").await;
+    let page = format!("/console/requests/{id}");
+    let ines = Browser::log_in(&bench, "ines").await.get(&page).await.text;
+    assert!(ines.contains("Break the glass: approve alone"), "{ines}");
+    assert!(!ines.contains("value=\"reject\""), "{ines}");
+    let dana = Browser::log_in(&bench, "dana").await.get(&page).await.text;
+    assert!(
+        dana.contains("value=\"reject\"") && !dana.contains("Break the glass"),
+        "{dana}"
+    );
+}
+
+#[tokio::test]
 async fn the_address_of_the_server_leads_to_the_console() {
     let bench = Bench::new().await;
     let heard = bench.get("/", "").await;

@@ -124,7 +124,9 @@ async fn render(
         Some((_, Err(_))) => (StatusCode::UNPROCESSABLE_ENTITY, "../../"),
     };
     let edits = edits(&dossier, full, &seen);
-    let values = context! { events => events, glass => glass, ..values(api, &dossier, full, seen.said) };
+    // Who may only break the glass has no vote to cast.
+    let votes_here = roll.may_decide(&operator.id, &row.org, &row.in_force(), api.clock().now());
+    let values = context! { events => events, glass => glass, votes_here => votes_here, ..values(api, &dossier, full, seen.said) };
     let values = context! { ..edits, ..values };
     Ok(show(api, Some(session), status, ("request.html", root), values))
 }

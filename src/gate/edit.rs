@@ -89,6 +89,33 @@ impl EditTerms {
         }
         Ok(Arguments::try_from(whole)?)
     }
+
+    /// Where the edit differs although the rule lets nobody change that: JSON pointers, and those of what may be changed. Both are
+    /// empty where everything may be.
+    pub fn outside(
+        &self,
+        proposed: &Json,
+        edited: &Arguments,
+        hidden: &[Pointer],
+    ) -> (Vec<String>, Vec<String>) {
+        let EditScope::At(places) = &self.scope else {
+            return (Vec::new(), Vec::new());
+        };
+        let whole = put_back(Some(proposed), Some(edited.json()), &segments(hidden));
+        let Ok(Some(whole)) = whole else {
+            return (Vec::new(), Vec::new());
+        };
+        let inside = |at: &str| {
+            let at = at.parse::<Pointer>();
+            at.is_ok_and(|at| places.iter().any(|place| covers(place, &at)))
+        };
+        let mut outside: Vec<String> = changes(proposed, &whole)
+            .into_iter()
+            .map(|change| change.at)
+            .collect();
+        outside.retain(|at| !inside(at));
+        (outside, places.iter().map(ToString::to_string).collect())
+    }
 }
 
 /// Whether everything that `narrow` names lies at or below what `wide` names.

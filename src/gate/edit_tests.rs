@@ -23,6 +23,41 @@ fn terms(scope: EditScope) -> EditTerms {
 }
 
 #[test]
+fn what_may_not_differ_is_named_with_what_may() {
+    let proposed =
+        json(r#"{"a":1,"b":{"c":2,"d":3},"card":{"number":"4111222233334444"},"items":[{"q":1}]}"#);
+    let at = terms(EditScope::At(pointers(&["/b/c", "/items/*/q"])));
+    let hidden = pointers(&["/card/number"]);
+    let seen = redact(&proposed, &hidden).unwrap().canonical();
+    for (edited, outside) in [
+        (
+            seen.replace(r#""a":1"#, r#""a":2"#)
+                .replace(r#""c":2"#, r#""c":9"#),
+            vec!["/a"],
+        ),
+        (
+            seen.replace(r#""d":3"#, r#""d":4,"e~/f":5"#),
+            vec!["/b/d", "/b/e~0~1f"],
+        ),
+        (
+            seen.replace(r#"[{"q":1}]"#, r#"[{"q":1},{"q":2}]"#),
+            vec!["/items"],
+        ),
+        (seen.replace(r#""q":1"#, r#""q":7"#), vec![]),
+    ] {
+        let (found, may) = at.outside(&proposed, &args(&edited), &hidden);
+        assert_eq!(found, outside, "{edited}");
+        assert_eq!(may, ["/b/c", "/items/*/q"]);
+        assert_eq!(
+            at.apply(&proposed, &args(&edited), &hidden).is_err(),
+            !outside.is_empty()
+        );
+    }
+    let any = terms(EditScope::Any).outside(&proposed, &args("{}"), &[]);
+    assert_eq!(any, (vec![], vec![]));
+}
+
+#[test]
 fn only_what_the_rule_names_may_differ() {
     let proposed = r#"{"a":1,"b":{"c":2,"d":3},"items":[{"n":1,"q":1},{"n":2,"q":2}]}"#;
     for (scope, edited, fine) in [

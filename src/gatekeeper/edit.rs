@@ -17,6 +17,10 @@ use crate::gate::{Arguments, Digest, EditProblem, Json, Terms, ToolName, shown_c
 use crate::ids::{ConfirmationId, DeliveryId, OperatorId, Org};
 use crate::storage::StoreError;
 
+/// So many places are named at most, and so much of each.
+const NAMED: usize = 5;
+const NAMED_LENGTH: usize = 80;
+
 /// What tools take, where that is known: those of the agents.
 pub trait Shapes: Send + Sync {
     /// Why the tool could not take these arguments, in words that hold no value of theirs; nothing when it could, or when no such
@@ -44,7 +48,7 @@ impl KnownShapes {
 pub struct Unfit {
     /// As it is stored and counted.
     pub why: EditRefusal,
-    /// In words; nothing of the arguments.
+    /// In words; no value of the arguments.
     pub detail: String,
 }
 
@@ -88,7 +92,13 @@ impl Gatekeeper {
                 EditProblem::Hidden => EditRefusal::Hidden,
                 EditProblem::Malformed(_) => EditRefusal::Misfit,
             };
-            Unfit::new(why, problem.to_string())
+            match problem {
+                EditProblem::OutOfScope => {
+                    let (outside, inside) = terms.outside(&proposed, edited, hidden);
+                    Unfit::new(why, out_of_scope(&outside, &inside))
+                }
+                other => Unfit::new(why, other.to_string()),
+            }
         })?;
         // Only of calls of our own agents it is certain whose tool is meant.
         let misfit = row
@@ -205,6 +215,28 @@ impl Gatekeeper {
             })
             .collect()
     }
+}
+
+/// What was changed although it may not be, and what may; names of members are somebody else's text, and may be any number.
+fn out_of_scope(outside: &[String], inside: &[String]) -> String {
+    let named = |places: &[String]| {
+        let short = places.iter().take(NAMED).map(|place| {
+            let cut: String = place.chars().take(NAMED_LENGTH).collect();
+            let more = if cut.len() < place.len() { "…" } else { "" };
+            format!("{}{more}", Inert::new(&cut).one_line())
+        });
+        let short: Vec<String> = short.collect();
+        let more = if places.len() > NAMED { ", …" } else { "" };
+        format!("{}{more}", short.join(", "))
+    };
+    if outside.is_empty() {
+        return EditProblem::OutOfScope.to_string();
+    }
+    format!(
+        "the rule does not let people change {}, only {}",
+        named(outside),
+        named(inside)
+    )
 }
 
 /// Whether a request under these terms has asked for all that others ask for. Where the card goes and what is offered beside the

@@ -63,3 +63,18 @@ fn other_or_more_people_less_time_or_another_answer_is_more() {
         "who stands behind the call could have approved it"
     );
 }
+
+#[test]
+fn what_may_not_be_changed_is_named_inert_and_bounded() {
+    let allowed = ["/amount".to_owned()];
+    assert_eq!(
+        out_of_scope(&["/note".to_owned(), "/a\u{202e}\nb".to_owned()], &allowed),
+        "the rule does not let people change /note, /a\\u{202E}\\nb, only /amount"
+    );
+    let many: Vec<String> = (0..100_000)
+        .map(|at| format!("/{at}{}", "x".repeat(200)))
+        .collect();
+    let said = out_of_scope(&many, &allowed);
+    assert!(said.len() < 700 && said.contains("x…, …, only /amount"), "{said}");
+    assert!(out_of_scope(&[], &allowed).starts_with("the rule does not let people"));
+}

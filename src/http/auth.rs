@@ -134,7 +134,7 @@ impl Tokens {
         let secret = bearer(header.as_bytes())
             .ok_or_else(|| refuse("the header Authorization does not hold a bearer token"))?;
         self.recognise(secret)
-            .ok_or_else(|| refuse("the bearer token is not known"))
+            .ok_or_else(|| refuse("the bearer token is not known: compare it with the secrets under `auth.tokens`, as the server read them when it started"))
     }
 }
 

@@ -28,6 +28,7 @@ use crate::delivery::card::{CardMaker, Voice};
 use crate::delivery::phrase::Phrasebook;
 use crate::delivery::registry::{Listed, Registry};
 use crate::delivery::sender::Sender;
+use crate::gate::authority::BreakGlass;
 use crate::gate::grant::{GrantArguments, GrantScope, GrantTerms};
 use crate::gate::policy::{Approvers, ConfirmSource, Effect, Limits, Policy, PolicySource, RuleSource};
 use crate::gate::{EditScope, RequireReason, Stage};
@@ -145,6 +146,15 @@ fn policy() -> Policy {
     edits_big.confirm.edits = Some(EditScope::Any);
     let mut two = rule("two", Effect::Confirm);
     two.confirm.quorum = Some(2);
+    let mut glass = rule("glass", Effect::Confirm);
+    glass.confirm.break_glass = Some(BreakGlass {
+        lists: vec![Approvers {
+            roles: vec!["sales".into()],
+            ..Approvers::default()
+        }],
+        uses: 1,
+        per_ms: 86_400_000,
+    });
     let mut nowhere = rule("nowhere", Effect::Confirm);
     nowhere.confirm.channels = Some(vec!["chat-globex".into()]);
     let source = PolicySource {
@@ -169,6 +179,7 @@ fn policy() -> Policy {
             edits_never,
             edits_big,
             edits,
+            glass,
             nowhere,
         ],
     };

@@ -213,4 +213,15 @@ async fn missing_scopes_are_named() {
         why.ends_with("(missing: im:message, im:message:send_as_bot)"),
         "{why}"
     );
+    // Where another scope is missing, none is advised that would not help.
+    let body =
+        json!({"code": 99_991_672, "msg": "One of the following scopes is required: [im:chat:readonly]"});
+    let (posted, _) = post([coded(400, &body)]).await;
+    let Posted::NotSent(Failure::Setup { why }) = posted else {
+        panic!("{posted:?}")
+    };
+    assert!(
+        why.ends_with("(missing: im:chat:readonly)") && !why.contains("send_as_bot"),
+        "{why}"
+    );
 }

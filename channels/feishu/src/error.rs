@@ -40,6 +40,9 @@ pub(crate) const fn class(code: i64) -> Class {
     }
 }
 
+/// A scope is missing; the message names those of which one is enough.
+const NO_SCOPE: i64 = 99_991_672;
+
 /// What an operator can do about a code, in a few words.
 pub(crate) const fn advice(code: i64) -> Option<&'static str> {
     Some(match code {
@@ -49,7 +52,9 @@ pub(crate) const fn advice(code: i64) -> Option<&'static str> {
         1_000_040_351 => {
             "the app belongs to the other cloud: base_url is https://open.feishu.cn for Feishu, https://open.larksuite.com for Lark"
         }
-        99_991_672 | 230_027 => "grant the scope im:message:send_as_bot and publish a version of the app",
+        NO_SCOPE | 230_027 => {
+            "grant the scope that the call needs (for cards im:message:send_as_bot) and publish a version of the app"
+        }
         99_991_662 | 99_991_673 => {
             "the app is stopped or not installed in the tenant: enable it and publish a version"
         }
@@ -99,7 +104,15 @@ impl Refused {
 
     /// The codes with what can be done about them, for logs and failures of what a channel is there for: cards.
     pub(crate) fn why(&self) -> String {
-        let advice = self.code.and_then(advice).map(|advice| format!(": {advice}"));
+        let named = !self.scopes.is_empty();
+        let advice = self.code.and_then(|code| match code {
+            // The platform has said which; another one would be a guess.
+            NO_SCOPE if named => {
+                Some("grant one of the scopes that are missing and publish a version of the app")
+            }
+            code => advice(code),
+        });
+        let advice = advice.map(|advice| format!(": {advice}"));
         [Some(self.code()), advice, self.missing()]
             .into_iter()
             .flatten()

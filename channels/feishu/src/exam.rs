@@ -20,6 +20,8 @@ const GRANTED: i64 = 1;
 /// Where the subscription is made.
 const CALLBACKS_PAGE: &str =
     "Events & callbacks, Callback configuration; then create a version and publish it";
+/// Nobody knows how the platform reaches us.
+const NO_ADDRESS: &str = "mode is webhook and server.public_url is not set, so the platform has no address to call: set it, or use mode: long_connection";
 /// Where scopes are added.
 const SCOPES_PAGE: &str = "Permissions & scopes; then create a version and publish it";
 
@@ -97,7 +99,12 @@ pub(crate) async fn examine(app: &FeishuApp, way: Way, needs: &Needs) -> Vec<Fin
             "callbacks",
             format!(
                 "whether {CLICK} is subscribed and a version is published cannot be told ({why}): grant admin:app.info:readonly, or \
-                 look under {CALLBACKS_PAGE}"
+                 look under {CALLBACKS_PAGE}{}",
+                match (way, &needs.callback) {
+                    (Way::Connection, _) => String::new(),
+                    (Way::Webhook, Some(ours)) => format!("; the request URL must be {ours}"),
+                    (Way::Webhook, None) => format!("; {NO_ADDRESS}"),
+                }
             ),
         )),
     }
@@ -233,6 +240,9 @@ fn callbacks(record: &Object, way: Way, needs: &Needs) -> Finding {
             ),
         );
     }
+    if way == Way::Webhook && needs.callback.is_none() {
+        return Finding::ill("callbacks", NO_ADDRESS);
+    }
     if let (Way::Webhook, Some(ours), Some(set)) = (
         way,
         &needs.callback,
@@ -252,7 +262,13 @@ fn callbacks(record: &Object, way: Way, needs: &Needs) -> Finding {
             ),
         );
     }
-    Finding::fine("callbacks", format!("{CLICK} is subscribed"))
+    Finding::fine(
+        "callbacks",
+        match (way, &needs.callback) {
+            (Way::Webhook, Some(ours)) => format!("{CLICK} is subscribed, request URL {ours}"),
+            (Way::Webhook, None) | (Way::Connection, _) => format!("{CLICK} is subscribed"),
+        },
+    )
 }
 
 async fn get(app: &FeishuApp, name: &'static str, path: &[&str]) -> Result<Object, CallError> {

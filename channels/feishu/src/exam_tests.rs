@@ -88,7 +88,7 @@ async fn the_subscription_and_the_version_are_looked_up() {
     let callback = |kind: &str, url: &str, names: &[&str]| json!({ "callback_info": { "callback_type": kind, "request_url": url, "subscribed_callbacks": names } });
     let click = "card.action.trigger";
     for (change, about, state, told) in [
-        (json!({}), "callbacks", FindingState::Fine, "is subscribed"),
+        (json!({}), "callbacks", FindingState::Fine, OURS),
         (
             json!({ "callback_info": {} }),
             "callbacks",
@@ -151,6 +151,17 @@ async fn what_may_not_be_asked_is_no_illness() {
         one(&found, "callbacks")
             .detail
             .contains("admin:app.info:readonly")
+            && one(&found, "callbacks").detail.contains(OURS)
+    );
+    let nowhere = examine(
+        vec![scopes(&["im:message"]), record(json!({}))],
+        &Needs::default(),
+    )
+    .await;
+    assert!(
+        one(&nowhere, "callbacks").state == FindingState::Ill
+            && one(&nowhere, "callbacks").detail.contains("public_url"),
+        "{nowhere:?}"
     );
     let empty = examine(vec![ok(&json!({})), ok(&json!({}))], &needs()).await;
     assert!(

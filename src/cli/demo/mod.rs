@@ -143,14 +143,16 @@ impl Demo<'_> {
         self.story.more(&desk.address());
         self.story.more("or with this command:");
         self.story.more(&format!(
-            "gatepost approve {} --url {url} --token {}",
-            parked.request, self.stage.operator
+            "{} approve {} --url {url} --token {}",
+            program(),
+            parked.request,
+            self.stage.operator
         ));
         if auto {
             play::approve(&person, &parked.request).await?;
         } else {
             self.story
-                .more("or `gatepost reject … --reason TEXT`; Ctrl-C ends the demo. Waiting for you.");
+                .more("or with `reject` and --reason TEXT in place of `approve`; Ctrl-C ends the demo. Waiting for you.");
         }
         cast.until_the_end(&parked).await
     }
@@ -171,6 +173,17 @@ impl Demo<'_> {
         .await?;
         desk.ok_or_else(|| Stop::failed("the page for the decision cannot be served"))
     }
+}
+
+/// This program as a shell takes it: after `cargo run` nothing of its name is on the PATH.
+fn program() -> String {
+    let path = std::env::current_exe().ok();
+    let plain = |path: &String| {
+        path.chars()
+            .all(|c| c.is_ascii_alphanumeric() || matches!(c, '/' | '.' | '_' | '-'))
+    };
+    let path = path.and_then(|path| path.into_os_string().into_string().ok());
+    path.filter(plain).unwrap_or_else(|| "gatepost".to_owned())
 }
 
 /// Serves on a free loopback port until the demo ends.

@@ -135,7 +135,13 @@ async fn members(registry: &Registry, group: &GroupRoles) -> Finding {
             let detail = format!("nobody is in it, so nobody holds {roles} by it");
             Finding::of(name, State::Note, detail)
         }
-        Ok(members) => Finding::of(name, State::Ok, format!("{} members hold {roles}", members.len())),
+        Ok(members) => {
+            let count = match members.len() {
+                1 => "1 member holds".to_owned(),
+                many => format!("{many} members hold"),
+            };
+            Finding::of(name, State::Ok, format!("{count} {roles}"))
+        }
         Err(Unfound::NoSuch) => Finding::of(
             name,
             State::Ill,

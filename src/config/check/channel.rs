@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 
 use super::{Complaint, ProblemKind, View};
+use crate::config::address::is_loopback;
 use crate::config::{
     ChannelConfig, FeishuConfig, FeishuMode, IdentityScope, Kind, Platform, PlatformId, Secret, SlackConfig,
     SlackMode, operator::identity_path,
@@ -33,6 +34,30 @@ pub(super) fn check(view: &View<'_>) {
                 _ => {}
             }
         }
+    }
+}
+
+/// A platform that calls us needs an address, and without `server.public_url` nobody here knows which.
+pub(super) fn nobody_knows_the_way(view: &View<'_>) {
+    for (index, channel) in view.channels.iter().enumerate() {
+        let Some(channel) = channel.filter(|channel| channel.is_called()) else {
+            continue;
+        };
+        // A platform on this machine, as in tests, calls the listen address.
+        if channel.base_url().is_none_or(is_loopback) {
+            continue;
+        }
+        let socket = match channel.platform {
+            Platform::Slack(_) => "socket",
+            Platform::Feishu(_) | Platform::Local => "long_connection",
+        };
+        let name = &channel.name;
+        view.warn(
+            &format!("channels[{index}].mode"),
+            format!(
+                "clicks come by webhook, so the platform must reach https://…/api/channels/{name}/callback, and there is no `server.public_url`: set it to this server's address on the internet, or write `mode: {socket}`, which needs none"
+            ),
+        );
     }
 }
 

@@ -24,6 +24,8 @@ use super::{
 
 mod after;
 mod channel;
+mod code;
+mod collapse;
 mod compile;
 mod duty;
 mod evaluation;
@@ -97,6 +99,9 @@ pub(super) fn whole(cx: &Context<'_>, source: &SourceMap, draft: Draft) -> Optio
             channels_whole,
         };
         channel::check(&view);
+        if server.as_ref().is_some_and(|server| server.public_url.is_none()) {
+            channel::nobody_knows_the_way(&view);
+        }
         operator::check(&view);
         duty::check(&view);
         operator_group::check(&view);

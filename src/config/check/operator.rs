@@ -120,7 +120,16 @@ fn identity(
         cx.warn(
             source.locate(&path),
             &path,
-            format!("does not look like the id of a person on {}", kind.as_str()),
+            format!(
+                "does not look like the id of a person on {}, which is {}",
+                kind.as_str(),
+                match kind {
+                    Kind::Slack =>
+                        "U or W and capital letters and digits (in the person's profile: Copy member ID)",
+                    Kind::Feishu | Kind::Local =>
+                        "an open_id (`ou_…`), a union_id (`on_…`) or a user_id of the tenant",
+                }
+            ),
         );
     }
     Some(Identity { scope, id })
@@ -158,7 +167,10 @@ fn orgs_are_used(view: &View<'_>) {
             .iter()
             .filter(|org| !used.is_empty() && !used.contains(org.as_str()))
         {
-            let message = format!("no token and no channel is of the organisation `{}`", shown(org));
+            let message = format!(
+                "no token and no channel is of the organisation `{}`: look at its spelling, or take it out",
+                shown(org)
+            );
             view.warn(&format!("operators[{index}].orgs"), message);
         }
     }

@@ -4,11 +4,11 @@ use std::collections::BTreeSet;
 
 use gatepost_channel::UtcMillis;
 
-use super::{Complaint, ProblemKind, View, after, duty, one_of, shown};
+use super::{Complaint, ProblemKind, View, after, code, collapse, duty, one_of, shown};
 use crate::{
     config::{ChannelConfig, Kind, Operator, Role, policy::PolicyDraft},
     gate::{
-        decision::{RequireReason, can_be_filled},
+        decision::can_be_filled,
         policy::{Approvers, ConfirmSource, Effect, RuleSource},
     },
 };
@@ -33,6 +33,7 @@ pub(super) fn check(view: &View<'_>, policy: &PolicyDraft) {
         .as_ref()
         .is_some_and(|confirm| names_stand(view, "policy.confirm", confirm));
     if let Some(confirm) = &policy.confirm {
+        collapse::takes_effect(view, "policy.confirm", confirm, &ConfirmSource::default());
         after::times_fit(view, "policy.confirm", confirm, &ConfirmSource::default());
     }
     let mut catch_alls = Vec::new();
@@ -54,7 +55,7 @@ pub(super) fn check(view: &View<'_>, policy: &PolicyDraft) {
             orgs: rule.orgs.as_deref(),
             countable: view.whole() && stands && fallback_stands,
         };
-        collapse_takes_effect(view, &path, rule, confirm);
+        collapse::takes_effect(view, &path, &rule.confirm, confirm);
         match rule.effect {
             Effect::Confirm => someone_decides(view, &asking),
             // A hook or the tool may still ask for a person: then the rule's own settings hold.
@@ -63,26 +64,6 @@ pub(super) fn check(view: &View<'_>, policy: &PolicyDraft) {
         }
     }
     default_decides(view, policy, fallback_stands);
-}
-
-/// Requests that need a reason or accept other arguments never share a card; a rule that asks for both would wait for it in vain.
-fn collapse_takes_effect(view: &View<'_>, path: &str, rule: &RuleSource, fallback: &ConfirmSource) {
-    let reasons = rule.confirm.require_reason.or(fallback.require_reason);
-    let collapses = rule.confirm.collapse.is_some_and(|collapse| collapse.most > 1);
-    let needs_words = reasons.is_some_and(|reasons| reasons != RequireReason::Never);
-    let own_card = [
-        (
-            needs_words,
-            "a request that needs a reason keeps a card of its own, so `collapse` has no effect beside `require_reason`",
-        ),
-        (
-            rule.confirm.edits.is_some(),
-            "a request whose arguments people may change keeps a card of its own, so `collapse` has no effect beside `accepts_edits`",
-        ),
-    ];
-    for (_, why) in own_card.iter().filter(|(alone, _)| collapses && *alone) {
-        view.warn(&format!("{path}.collapse"), *why);
-    }
 }
 
 fn asks_by_itself(confirm: &ConfirmSource) -> bool {
@@ -323,6 +304,7 @@ fn quorum_is_met(view: &View<'_>, asking: &Asking<'_>) {
             }
         }
         step_up_is_possible(view, asking, org, quorum, (&persons, open));
+        code::others_have_one(view, asking.path, (asking.own, asking.fallback), org);
         glass_can_be_broken(view, asking, org);
         if !open && quorum <= enough {
             stages_are_filled(view, asking, org, (approvers, &moments));
@@ -334,7 +316,7 @@ fn quorum_is_met(view: &View<'_>, asking: &Asking<'_>) {
         for person in persons {
             if !can_answer(view, person, org, &named) {
                 let message = format!(
-                    "the operator `{}` could decide for {org}, but has no identity on {} and no token of the role operator",
+                    "the operator `{}` could decide for {org}, but has no identity on {} and no token of the role operator: add `identities` or `email` to the operator, or a token",
                     shown(&person.id),
                     one_of(
                         &named
@@ -354,7 +336,7 @@ fn quorum_is_met(view: &View<'_>, asking: &Asking<'_>) {
         .filter(|org| !orgs.contains(org.as_str()))
     {
         let message = format!(
-            "names no channel of the organisation `{}`: its calls are denied",
+            "names no channel of the organisation `{}`: its calls are denied; name one, or take the organisation out of `orgs`",
             shown(org)
         );
         view.warn(&format!("{}.channels", asking.path), message);

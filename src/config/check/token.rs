@@ -27,7 +27,7 @@ pub(super) fn check(view: &View<'_>) {
             && !view.channels().any(|channel| channel.org == token.org)
         {
             let message = format!(
-                "no channel is of the organisation `{}`: calls that need a person are denied",
+                "no channel is of the organisation `{}`: calls that need a person are denied; give a channel this `org`, or the token another",
                 token.org
             );
             view.warn(&format!("auth.tokens[{index}]"), message);
@@ -148,7 +148,7 @@ fn owner_is_known(view: &View<'_>, index: usize, owner: &str, org: &str) {
         Some(operator) if !operator.orgs.is_empty() && !operator.is_of(org) => view.warn(
             &key,
             format!(
-                "the operator `{}` is not of the token's organisation `{org}`",
+                "the operator `{}` is not of the token's organisation `{org}`: add it to `orgs` of the operator, or name another owner",
                 operator.id
             ),
         ),

@@ -36,6 +36,24 @@ fn codes_are_in_reach_of_who_is_asked() {
     assert_eq!(warned.len(), 1, "{warned:?}");
     assert_eq!(warned[0].key, "policy.rules[0].step_up");
     assert!(warned[0].message.ends_with("noor"), "{warned:?}");
+    // Whoever is asked beside the approvers needs one as well.
+    let beside = "      step_up: code\n      break_glass: {approvers: {operators: [noor]}}\n      escalate: [{after: 1m, approvers: {operators: [noor, dana]}}]\n      approvers: {operators: [dana]}\n";
+    let warned = loaded(&with(&["dana"], beside)).warnings;
+    let keys: Vec<&str> = warned.iter().map(|warning| warning.key.as_str()).collect();
+    assert_eq!(
+        keys,
+        [
+            "policy.rules[0].break_glass.approvers",
+            "policy.rules[0].escalate[0].approvers"
+        ]
+    );
+    assert!(
+        warned
+            .iter()
+            .all(|warning| warning.message.ends_with("`operators`: noor")),
+        "{warned:?}"
+    );
+    assert_eq!(loaded(&with(&["dana", "noor"], beside)).warnings, []);
     for (codes, rule) in [
         (&["dana"][..], "      quorum: 2\n      step_up: code\n"),
         (&[], "      step_up: code\n"),

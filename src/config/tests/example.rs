@@ -8,7 +8,12 @@ use super::{Config, EXAMPLE, Folder};
 
 /// Every variable has a value of its own.
 pub(super) fn env(name: &str) -> Option<String> {
-    (name != "UNSET").then(|| format!("value-of-{}-0123456789", name.to_lowercase()))
+    let prefix = match () {
+        () if name.ends_with("BOT_TOKEN") => "xoxb-",
+        () if name.ends_with("APP_TOKEN") => "xapp-",
+        () => "",
+    };
+    (name != "UNSET").then(|| format!("{prefix}value-of-{}-0123456789", name.to_lowercase()))
 }
 
 pub(super) fn folder() -> Folder {

@@ -20,7 +20,7 @@ const EXAMPLE: &str = include_str!("../../../examples/gatepost.yaml");
 
 /// A small configuration that is in order, to be spoilt in one place.
 const BASE: &str = "\
-server: {listen: 127.0.0.1:8460}
+server: {listen: 127.0.0.1:8460, public_url: 'https://gate.example.com'}
 auth:
   tokens:
     - name: agent

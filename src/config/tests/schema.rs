@@ -58,6 +58,23 @@ fn the_schema_and_the_decoder_know_the_same_keys() {
     );
 }
 
+/// Guides say that the example explains every key; where a value would change what most people want, in a comment.
+#[test]
+fn the_example_names_every_key() {
+    let schema: Json = serde_json::from_str(SCHEMA).unwrap();
+    let mut keys = Keys::default();
+    flatten(&schema, &schema, "", &mut keys);
+    let named = |key: &str| {
+        EXAMPLE.match_indices(&format!("{key}:")).any(|(at, _)| {
+            let before = EXAMPLE[..at].chars().next_back();
+            before.is_none_or(|before| !before.is_alphanumeric() && before != '_')
+        })
+    };
+    let last = |path: &String| path.rsplit(['.', ']']).next().unwrap_or_default().to_owned();
+    let unnamed: BTreeSet<String> = keys.all.iter().map(last).filter(|key| !named(key)).collect();
+    assert!(unnamed.is_empty(), "{unnamed:?}");
+}
+
 /// Every mapping of the tree: the path of indices to it.
 fn mappings(node: &Node, way: &mut Vec<usize>, found: &mut Vec<Vec<usize>>) {
     match &node.value {

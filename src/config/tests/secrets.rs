@@ -202,7 +202,7 @@ fn a_secret_in_the_wrong_place_is_not_repeated() {
     for (from, to) in [
         ("    kind: slack\n", "    kind: xoxb-1234-s3cr3t\n"),
         ("      role: agent\n", "      role: s3cr3ts3cr3ts3cr3ts3cr3t00\n"),
-        ("listen: 127.0.0.1:8460", "public_url: 'https://user:s3cr3t@host'"),
+        ("https://gate.example.com", "https://user:s3cr3t@host"),
         ("secret: agent-secret-0123456789", "secret: [s3cr3t]"),
         ("secret: agent-secret-0123456789", "secret: {env: s3cr3t-s3cr3t}"),
     ] {

@@ -265,10 +265,14 @@ fn what_is_odd_is_told_of() {
         ),
         ("cli_a1b2c3d4e5f60718", "a1b2c3d4e5f60718", "channels[1].app_id"),
         ("U061F7AUR", "noor", "operators[1].identities.slack"),
-        ("127.0.0.1:8460", "0.0.0.0:8460", "server"),
         (
-            "listen: 127",
-            "public_url: 'http://gate.example.com', listen: 127",
+            "127.0.0.1:8460, public_url: 'https://gate.example.com'",
+            "0.0.0.0:8460",
+            "server",
+        ),
+        (
+            "https://gate.example.com",
+            "http://gate.example.com",
             "server.public_url",
         ),
         (
@@ -287,6 +291,24 @@ fn what_is_odd_is_told_of() {
             "channels[0].app_token",
         ),
         ("[ops, desk]", "[pay]", "policy.confirm.approvers"),
+        (", public_url: 'https://gate.example.com'", "", "channels[0].mode"),
+        (", public_url: 'https://gate.example.com'", "", "channels[1].mode"),
+        ("xoxb-bot-of-ops", "xapp-bot-of-ops", "channels[0].bot_token"),
+        (
+            "    signing_secret: d0c5e1f2a3b4c5d6e7f8091a2b3c4d5e\n",
+            "    mode: socket\n    app_token: xoxb-of-ops\n",
+            "channels[0].app_token",
+        ),
+        (
+            "chat_id: oc_84983ff6",
+            "chat_id: x84983ff6",
+            "channels[1].chat_id",
+        ),
+        (
+            "timeout: 2m}",
+            "timeout: 2m, collapse: {window: 30s}, require_reason: reject}",
+            "policy.confirm.collapse",
+        ),
     ] {
         let warnings = loaded(&super::spoilt(from, to)).warnings;
         assert!(
@@ -329,7 +351,7 @@ fn the_public_address_has_no_slash_at_its_end() {
             "https://bot.example:8443/a/b/api/x",
         ),
     ] {
-        let text = super::spoilt("listen: 127", &format!("public_url: '{written}', listen: 127"));
+        let text = super::spoilt("https://gate.example.com", written);
         let url = loaded(&text).config.server.public_url.unwrap();
         assert_eq!(
             (
@@ -348,7 +370,7 @@ fn the_public_address_has_no_slash_at_its_end() {
         "gate.example.com",
         "https://u@a.example",
     ] {
-        let text = super::spoilt("listen: 127", &format!("public_url: '{bad}', listen: 127"));
+        let text = super::spoilt("https://gate.example.com", bad);
         assert_eq!(refusal(&text).key, "server.public_url", "{bad}");
     }
 }
@@ -383,4 +405,71 @@ fn an_organisation_that_only_operators_name_is_told_of() {
         .map(|warning| warning.key)
         .collect();
     assert_eq!(keys, ["operators[1].orgs"]);
+}
+
+#[test]
+fn a_platform_that_cannot_be_reached_is_told_of_and_one_on_this_machine_is_not() {
+    let without = super::spoilt(", public_url: 'https://gate.example.com'", "");
+    let warned: Vec<String> = loaded(&without)
+        .warnings
+        .iter()
+        .map(ToString::to_string)
+        .collect();
+    assert_eq!(warned.len(), 2, "{warned:?}");
+    assert!(
+        warned[0].contains("https://…/api/channels/ops/callback")
+            && warned[0].contains("`server.public_url`")
+            && warned[0].contains("`mode: socket`"),
+        "{warned:?}"
+    );
+    assert!(warned[1].contains("`mode: long_connection`"), "{warned:?}");
+    let here = without.replace(
+        "    app_id: cli_",
+        "    base_url: http://127.0.0.1:9\n    app_id: cli_",
+    );
+    assert_eq!(loaded(&here).warnings.len(), 1);
+    // Nothing else of the kind tells a secret.
+    for (from, odd) in [("xoxb-bot-of-ops", "hunter2-of-ops"), ("oc_84983ff6", "hunter2")] {
+        let warned = loaded(&super::spoilt(from, odd)).warnings;
+        assert_eq!(warned.len(), 1, "{warned:?}");
+        assert!(!warned[0].to_string().contains("hunter2"), "{warned:?}");
+    }
+}
+
+#[test]
+fn a_key_in_the_wrong_place_or_missing_says_what_to_write() {
+    let remedy = |from: &str, to: &str| {
+        let problem = refusal(&super::spoilt(from, to));
+        (problem.key.clone(), problem.remedy.unwrap_or_default())
+    };
+    for key in [
+        "break_glass",
+        "accepts_edits",
+        "grants",
+        "stages",
+        "redact",
+        "when",
+    ] {
+        let (at, says) = remedy("timeout: 2m}", &format!("timeout: 2m, {key}: 1}}"));
+        assert_eq!(at, format!("policy.confirm.{key}"));
+        assert_eq!(says, "it is a key of a rule; move it under policy.rules[]");
+    }
+    let (at, says) = remedy("      effect: confirm\n", "");
+    assert!(
+        at == "policy.rules[0].effect" && says.contains("`effect: confirm`"),
+        "{says}"
+    );
+    let (at, says) = remedy("      tools: [pay_*]\n", "");
+    assert!(
+        at == "policy.rules[0].tools" && says.contains("tools: [NAME]"),
+        "{says}"
+    );
+    let (at, says) = remedy(
+        "    signing_secret: d0c5e1f2a3b4c5d6e7f8091a2b3c4d5e\n",
+        "    app_token: xapp-of-ops\n",
+    );
+    assert!(
+        at == "channels[0].signing_secret" && says.contains("`mode: socket`"),
+        "{says}"
+    );
 }

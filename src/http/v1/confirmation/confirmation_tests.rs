@@ -63,6 +63,7 @@ async fn a_request_has_its_documented_shape() {
     assert_eq!(args["card"]["number"], "‹hidden: string, 4 characters›");
     let whole = json.as_object_mut().unwrap();
     for (name, expected) in [
+        ("short_code", json!("89R0-S0EN")),
         ("step_up", json!(null)),
         ("armed", json!([])),
         ("break_glass_offered", json!(false)),

@@ -208,6 +208,13 @@ pub(super) struct EditView {
     changes: String,
 }
 
+impl EditView {
+    /// Of which call.
+    pub(super) const fn digest(&self) -> &Digest {
+        &self.args_digest
+    }
+}
+
 /// Shows the edit that stands, if one does. `hidden` is what these eyes must not see.
 pub(super) fn edit_view(row: &Confirmation, hidden: &[Pointer]) -> Result<Option<EditView>, Problem> {
     let Some(edit) = &row.progress.edit else {

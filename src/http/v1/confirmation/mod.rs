@@ -14,7 +14,7 @@ use crate::clock::rfc3339;
 use crate::confirmation::{
     Asked, Confirmation, Delivery, DeliveryState, Dossier, Ledger, Outcome, Status, Vote, VoteContent,
 };
-use crate::gate::{Digest, shown_canonical};
+use crate::gate::{Digest, ShortCode, shown_canonical};
 use crate::ids::{ConfirmationId, TokenName};
 use crate::storage::StoreError;
 
@@ -22,6 +22,7 @@ pub mod cancel;
 pub mod consume;
 pub mod create;
 mod decision;
+mod explain;
 pub mod list;
 pub mod outcome;
 pub mod respond;
@@ -33,6 +34,8 @@ use decision::{DecisionView, EditView};
 mod confirmation_tests;
 #[cfg(test)]
 mod edit_tests;
+#[cfg(test)]
+mod explain_tests;
 
 /// How much of the arguments somebody sees.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -54,6 +57,9 @@ pub struct View {
     /// Whether `tool_args` may hide something.
     tool_args_redacted: bool,
     args_digest: Digest,
+    /// The code of the call, as cards show it; left out for who asked, whom it would help to guess codes.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    short_code: Option<String>,
     token: String,
     agent_id: Option<String>,
     session_id: Option<String>,
@@ -113,6 +119,16 @@ struct DeliveryView {
     /// Whether the channel is only told; left out where it asks.
     #[serde(skip_serializing_if = "std::ops::Not::not")]
     told: bool,
+}
+
+impl View {
+    /// The same, with the code of the call as it stands: by it people tell the request from others.
+    #[must_use]
+    fn with_code(mut self, key: &[u8; 32]) -> Self {
+        let stands = self.edit.as_ref().map_or(&self.args_digest, EditView::digest);
+        self.short_code = Some(ShortCode::of(key, stands).to_string());
+        self
+    }
 }
 
 /// Shows a request. Every field of the row is named here, so that a new one cannot be forgotten or slip out.
@@ -176,6 +192,7 @@ pub fn view(dossier: Dossier, eyes: Eyes) -> Result<View, Problem> {
         tool_args: raw(tool_args)?,
         tool_args_redacted: eyes == Eyes::Redacted && !terms.redact.is_empty(),
         args_digest: digest,
+        short_code: None,
         token: token.0,
         agent_id,
         session_id,

@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::State;
 use gatepost_channel::Decision;
 
-use super::{Eyes, View, already_settled, view};
+use super::{Eyes, View, already_settled, explain, view};
 use crate::confirmation::Dossier;
 use crate::confirmation::decide::{Decided, Refusal, Ruling, Surface};
 use crate::confirmation::edit::EditRefusal;
@@ -56,7 +56,8 @@ pub async fn handle(
         return Err(unfit_edit(unfit));
     }
     let dossier = ruled(ruled_on.decided)?;
-    view(dossier, Eyes::Redacted).map(Json)
+    let key = api.gatekeeper().maker().key().as_bytes();
+    view(dossier, Eyes::Redacted).map(|view| Json(view.with_code(key)))
 }
 
 /// Why changed arguments were not taken.
@@ -90,8 +91,6 @@ pub fn ruled(decided: Decided) -> Result<Dossier, Problem> {
         Refusal::SelfApproval => {
             "you stand behind this call yourself, as the owner of the token or as the requester; somebody else must approve it"
         }
-        Refusal::NotAuthorised => "this operator may not decide the request",
-        Refusal::NotThisStage => "other people are asked in this stage of the request",
         Refusal::PartialView => "the card does not show all of the arguments",
         _ => "this person may not decide the request",
     };
@@ -113,9 +112,7 @@ pub fn ruled(decided: Decided) -> Result<Dossier, Problem> {
         Refusal::TooManyCodes => Problem::new(Code::TooManyCodes)
             .because("too many wrong codes: none is read for a while; nothing was changed")
             .retry_after(900),
-        Refusal::AlreadyArmed => {
-            Problem::new(Code::AlreadyArmed).because("the approval waits for what completes it; nothing was changed")
-        }
+        Refusal::AlreadyArmed => Problem::new(Code::AlreadyArmed).because(explain::armed(dossier.as_ref())),
         Refusal::BreakGlassNotOffered => Problem::new(Code::BreakGlassNotOffered)
             .because("the rule lets nobody break the glass, or a rejection was sent; nothing was changed"),
         Refusal::BreakGlassUsedUp => Problem::new(Code::BreakGlassUsedUp)
@@ -127,7 +124,10 @@ pub fn ruled(decided: Decided) -> Result<Dossier, Problem> {
             .because("answer again; nothing was changed")
             .retry_after(2),
         Refusal::GrantNotOffered => {
-            Problem::new(Code::GrantNotOffered).because("answer without `grant`; nothing was changed")
+            Problem::new(Code::GrantNotOffered).because(explain::grants(dossier.as_ref()))
+        }
+        Refusal::NotAuthorised | Refusal::NotThisStage => {
+            Problem::forbidden(refusal.as_str(), explain::who(refusal, dossier.as_ref()))
         }
         Refusal::Edit(why @ (EditRefusal::NotOffered | EditRefusal::NotCarried)) => {
             Problem::new(Code::EditNotAccepted).with("reason_code", why.as_str())
@@ -137,9 +137,7 @@ pub fn ruled(decided: Decided) -> Result<Dossier, Problem> {
         Refusal::ReasonRequired => {
             Problem::new(Code::ReasonRequired).because("answer again with `reason`; nothing was changed")
         }
-        Refusal::NotAuthorised
-        | Refusal::NotThisStage
-        | Refusal::SelfApproval
+        Refusal::SelfApproval
         | Refusal::UnknownOperator
         | Refusal::ForeignTenant
         | Refusal::Barred(_)

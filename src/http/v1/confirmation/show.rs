@@ -54,7 +54,11 @@ pub async fn handle(
         }
         Reader::Operator(_) | Reader::Auditor(_) => Eyes::Redacted,
     };
-    view(dossier, eyes).map(Json)
+    let view = view(dossier, eyes)?;
+    Ok(Json(match &reader {
+        Reader::Agent(_) => view,
+        Reader::Operator(_) | Reader::Auditor(_) => view.with_code(gatekeeper.maker().key().as_bytes()),
+    }))
 }
 
 fn may_know(reader: &Reader, dossier: &Dossier) -> bool {
