@@ -70,10 +70,12 @@ pub async fn request(api: &Api, text: &str) -> Result<String, Stop> {
         let filters = Filters::new().with("status", status);
         let listed = match api.list_all("/api/confirmations", &filters, most).await {
             Ok(listed) => listed,
-            // Whoever may list nothing names requests by their whole ids.
-            Err(ClientError::Refused {
-                status: 403 | 404, ..
-            }) => return Ok(text.to_owned()),
+            Err(ClientError::Refused { status: 403, .. }) => {
+                return Err(Stop::failed(format!(
+                    "`{}` is no whole id, and this token may not list requests: name the request by its id, `cr_…`",
+                    print::foreign(text)
+                )));
+            }
             Err(error) => return Err(error.into()),
         };
         let found: Vec<&Answer> = listed.iter().filter(|request| name.fits(request)).collect();

@@ -3,8 +3,9 @@
 use std::net::TcpListener;
 
 use axum::Router;
+use axum::extract::{Path, RawQuery};
 use axum::http::StatusCode;
-use axum::routing::{any, get};
+use axum::routing::{any, get, post};
 use serde_json::{Value, json};
 
 use super::{Ran, gatepost};
@@ -194,6 +195,63 @@ async fn requests_of_one_set_are_listed_side_by_side() {
         ],
         "{}",
         ran.out
+    );
+}
+
+#[tokio::test]
+async fn a_request_is_named_by_its_code_or_by_how_its_id_begins_and_never_by_a_guess() {
+    const ONE: &str = "cr_0198aaaa000000000000000000000012";
+    const TWO: &str = "cr_0198aaaa000000000000000000000002";
+    let server = || {
+        let list = |RawQuery(query): RawQuery| async move {
+            let waits = query.is_some_and(|query| query.contains("status=pending"));
+            let item = |id: &str, code: &str| json!({"id": id, "short_code": code, "tool_name": "pay"});
+            let items = if waits {
+                vec![item(ONE, "K7QF-2M9X"), item(TWO, "K7QF-2M9Y")]
+            } else {
+                vec![item("cr_0198bbbb000000000000000000000003", "K7QF-2M9Z")]
+            };
+            json!({"items": items, "next_cursor": null}).to_string()
+        };
+        let decided =
+            |Path(id): Path<String>| async move { json!({"id": id, "status": "approved"}).to_string() };
+        Router::new()
+            .route("/api/confirmations", get(list))
+            .route("/api/confirmations/{id}/respond", post(decided))
+    };
+    for (arguments, told) in [
+        (&["approve", "k7qf-2m9y"][..], format!("{TWO} is approved.\n")),
+        (
+            &["reject", "0198AAAA00000000000000000000001", "--reason", "no"],
+            format!("{ONE} is approved.\n"),
+        ),
+        (
+            &["approve", "cr_0198bb"],
+            "cr_0198bbbb000000000000000000000003 is approved.\n".to_owned(),
+        ),
+    ] {
+        let ran = against(server(), arguments).await;
+        assert_eq!((ran.code, ran.out), (0, told), "{arguments:?}: {}", ran.err);
+    }
+    let ran = against(server(), &["approve", "cr_0198aa"]).await;
+    assert!(
+        ran.code == 1
+            && ran.err.contains("names 2 requests")
+            && ran.err.contains(ONE)
+            && ran.err.contains(TWO),
+        "{}",
+        ran.err
+    );
+    // Whoever may list nothing hears what to do.
+    let refuse = || async {
+        let problem = json!({"title": "Not authorised", "status": 403, "code": "not_authorised"});
+        (StatusCode::FORBIDDEN, problem.to_string())
+    };
+    let ran = against(Router::new().fallback(any(refuse)), &["show", "K7QF-2M9X"]).await;
+    assert!(
+        ran.code == 1 && ran.err.contains("name the request by its id"),
+        "{}",
+        ran.err
     );
 }
 
