@@ -483,7 +483,12 @@ impl Decide {
         if self.insight.requester_unsure {
             return Err(Refusal::LookUpFailed);
         }
-        Ok(behind)
+        // Whoever has an entry of their own is told apart by it.
+        let doubt = self.insight.doubt.filter(|_| {
+            let person = self.roll.person(person);
+            !self.roll.is_entered(person)
+        });
+        doubt.map_or(Ok(behind), |doubt| Err(doubt.refusal()))
     }
 
     /// Whether the message that was pressed shows ids only, since the platform refused the rest.

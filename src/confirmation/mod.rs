@@ -56,6 +56,8 @@ pub mod outcome;
 mod proof;
 pub mod refusal;
 pub mod roll;
+#[cfg(test)]
+mod roll_tests;
 pub mod set;
 #[cfg(test)]
 mod set_tests;

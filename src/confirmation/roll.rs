@@ -15,7 +15,7 @@ use crate::gate::policy::Approvers;
 use crate::ids::{OperatorId, Org};
 
 /// One operator, as far as authority goes.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Voter {
     /// The person.
     pub id: OperatorId,
@@ -46,7 +46,7 @@ impl Voter {
 }
 
 /// What the platforms said of one person.
-#[derive(Debug, Clone, PartialEq, Eq)]
+#[derive(Debug, Clone, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Found {
     /// The person, with the roles that they hold by being in groups.
     pub voter: Voter,
@@ -59,7 +59,7 @@ pub struct Found {
 }
 
 /// How an account stands.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Standing {
     /// It may decide.
     Good,
@@ -78,10 +78,14 @@ pub struct Roll {
     codes: BTreeMap<OperatorId, CodeKey>,
     /// Other ids of persons, such as an e-mail address under which somebody voted before they had an entry.
     known_as: BTreeMap<OperatorId, OperatorId>,
-    /// Whose account may not decide, or could not be looked up.
-    unfit: BTreeSet<OperatorId>,
-    /// What persons would be if every look-up that failed had said yes.
-    hopeful: BTreeMap<OperatorId, Voter>,
+    /// Ids that only a look-up knows: of persons, and other ids of persons.
+    looked_up: BTreeSet<OperatorId>,
+    /// Whose account may not decide, or of whom nobody can tell which of several operators they are.
+    barred: BTreeSet<OperatorId>,
+    /// Whose account could not be looked up.
+    unsure: BTreeSet<OperatorId>,
+    /// Roles that persons perhaps hold.
+    perhaps: BTreeMap<OperatorId, BTreeSet<String>>,
 }
 
 /// One question about somebody's right: under which lists, of which organisation, at which instant.
@@ -149,56 +153,140 @@ impl Roll {
         self
     }
 
-    /// The same, with what the platforms said of these persons.
+    /// The same, with what the platforms said of these persons, in whatever order they said it. Ids that belong to one person are
+    /// one person from here on, over however many steps they are connected: an operator of the configuration before anybody whom
+    /// only a look-up knows. Two operators of the configuration stay two; whoever might be either of them is neither, and decides
+    /// nothing.
     #[must_use]
     pub fn with(&self, found: impl IntoIterator<Item = Found>) -> Self {
+        let mut found: Vec<Found> = found.into_iter().collect();
+        found.sort();
         let mut roll = self.clone();
+        roll.merge(&found);
         for Found {
             mut voter,
-            also,
             standing,
             perhaps,
+            ..
         } in found
         {
             let id = roll.person(&voter.id).clone();
             voter.id.clone_from(&id);
-            for alias in also {
-                if alias != id && !roll.voters.contains_key(&alias) {
-                    roll.known_as.entry(alias).or_insert_with(|| id.clone());
-                }
-            }
-            let known = roll.voters.get(&id).cloned();
-            let mut joined = known.unwrap_or_else(|| Voter {
-                orgs: Vec::new(),
-                roles: Vec::new(),
-                ..voter.clone()
-            });
-            joined.join(voter);
-            let mut hopeful = joined.clone();
-            hopeful.roles.extend(perhaps.iter().cloned());
-            if standing == Standing::Unsure || (standing == Standing::Good && !perhaps.is_empty()) {
-                roll.hopeful.insert(id.clone(), hopeful);
-            }
             match standing {
                 Standing::Good => {}
-                Standing::Barred | Standing::Unsure => {
-                    roll.unfit.insert(id.clone());
+                Standing::Barred => {
+                    roll.barred.insert(id.clone());
+                }
+                Standing::Unsure => {
+                    roll.unsure.insert(id.clone());
                 }
             }
-            roll.voters.insert(id, joined);
+            if standing != Standing::Barred && !perhaps.is_empty() {
+                roll.perhaps.entry(id.clone()).or_default().extend(perhaps);
+            }
+            roll.admit(id, voter);
         }
         roll
     }
 
+    /// Adds what is known of a person.
+    fn admit(&mut self, id: OperatorId, voter: Voter) {
+        match self.voters.get_mut(&id) {
+            Some(known) => known.join(voter),
+            None => {
+                self.voters.insert(id, voter);
+            }
+        }
+    }
+
+    /// Makes one person of ids that belong together.
+    fn merge(&mut self, found: &[Found]) {
+        for Found { voter, also, .. } in found {
+            for id in [&voter.id].into_iter().chain(also) {
+                if !self.is_entered(id) {
+                    self.looked_up.insert(id.clone());
+                }
+            }
+        }
+        let aliases = self
+            .known_as
+            .iter()
+            .map(|(alias, id)| (alias.clone(), id.clone()));
+        let told = found.iter().flat_map(|found| {
+            let also = found.also.iter();
+            also.map(|alias| (found.voter.id.clone(), alias.clone()))
+        });
+        let pairs: Vec<_> = aliases.chain(told).collect();
+        for group in groups(&pairs) {
+            let entered: BTreeSet<OperatorId> = group
+                .iter()
+                .filter(|id| self.is_entered(id))
+                .map(|id| self.person(id).clone())
+                .collect();
+            let mut entered = entered.into_iter();
+            let person = match (entered.next(), entered.next()) {
+                (Some(person), None) => person,
+                (Some(_), Some(_)) => {
+                    let several = group.into_iter().filter(|id| self.looked_up.contains(id));
+                    self.barred.extend(several.collect::<Vec<_>>());
+                    continue;
+                }
+                (None, _) => {
+                    let is_person = |id: &&OperatorId| found.iter().any(|found| found.voter.id == **id);
+                    let named = |id: &&OperatorId| (!is_person(id), !id.as_str().contains('@'));
+                    let Some(person) = group.iter().min_by_key(named) else {
+                        continue;
+                    };
+                    person.clone()
+                }
+            };
+            for id in group.into_iter().filter(|id| *id != person) {
+                if self.looked_up.contains(&id) {
+                    self.move_to(&id, &person);
+                }
+            }
+        }
+    }
+
+    /// From here on an id that only a look-up knows is another id of this person, with all that is known of it.
+    fn move_to(&mut self, id: &OperatorId, person: &OperatorId) {
+        self.known_as.remove(person);
+        self.known_as.insert(id.clone(), person.clone());
+        if let Some(voter) = self.voters.remove(id) {
+            let voter = Voter {
+                id: person.clone(),
+                ..voter
+            };
+            self.admit(person.clone(), voter);
+        }
+        for set in [&mut self.barred, &mut self.unsure] {
+            if set.remove(id) {
+                set.insert(person.clone());
+            }
+        }
+        if let Some(roles) = self.perhaps.remove(id) {
+            self.perhaps.entry(person.clone()).or_default().extend(roles);
+        }
+    }
+
+    /// Whether the configuration knows this id, as an operator or as another id of one: whoever has an entry of their own is told
+    /// apart from everybody else who has one.
+    pub fn is_entered(&self, id: &OperatorId) -> bool {
+        let known = self.voters.contains_key(id) || self.known_as.contains_key(id);
+        known && !self.looked_up.contains(id)
+    }
+
     /// The roll as it would be if every look-up that failed had said yes; nothing when none failed.
     pub fn hopeful(&self) -> Option<Self> {
-        if self.hopeful.is_empty() {
+        if self.unsure.is_empty() && self.perhaps.is_empty() {
             return None;
         }
         let mut roll = self.clone();
-        for (id, voter) in std::mem::take(&mut roll.hopeful) {
-            roll.unfit.remove(&id);
-            roll.voters.insert(id, voter);
+        roll.unsure.clear();
+        for (id, perhaps) in std::mem::take(&mut roll.perhaps) {
+            if let Some(voter) = roll.voters.get_mut(&id) {
+                voter.roles.extend(perhaps);
+            }
         }
         Some(roll)
     }
@@ -305,7 +393,7 @@ impl Roll {
             barred,
         } = right;
         let id = self.person(id);
-        if self.unfit.contains(id) {
+        if self.barred.contains(id) || self.unsure.contains(id) {
             return false;
         }
         let among = |person: &OperatorId| {
@@ -347,4 +435,21 @@ impl Roll {
             .values()
             .filter(move |voter| self.may_decide(&voter.id, org, terms, at))
     }
+}
+
+/// Ids that are connected by these pairs, in whatever number of steps.
+fn groups(pairs: &[(OperatorId, OperatorId)]) -> Vec<BTreeSet<OperatorId>> {
+    let mut groups: Vec<BTreeSet<OperatorId>> = Vec::new();
+    for (one, other) in pairs {
+        let mut joined = BTreeSet::from([one.clone(), other.clone()]);
+        groups.retain_mut(|group| {
+            let apart = group.is_disjoint(&joined);
+            if !apart {
+                joined.append(group);
+            }
+            apart
+        });
+        groups.push(joined);
+    }
+    groups
 }

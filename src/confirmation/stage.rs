@@ -115,8 +115,12 @@ pub fn reached<'a>(votes: &[Vote], row: &'a Confirmation, roll: &Roll) -> Reache
     let mut passed = Vec::new();
     let terms = row.in_force();
     let mut stage = current(&terms, &row.progress);
+    let mut taken = Taken::default();
+    for earlier in each(&terms).filter(|earlier| earlier.at < stage.at) {
+        taken.approvals(votes, &earlier, row, roll);
+    }
     loop {
-        let enough = standing(votes, Decision::Approve, &stage, row, roll) >= stage.quorum;
+        let enough = taken.approvals(votes, &stage, row, roll) >= stage.quorum;
         if !enough || stage.is_last() {
             return Reached {
                 passed,
@@ -163,7 +167,7 @@ fn whole(terms: &Terms, at: u32, count: u32) -> Current<'_> {
 }
 
 /// How many persons said this in this stage and had the right to, as the roll knows it now for the instant of their vote. Of
-/// those who approve in one person's place, one counts.
+/// those who approve in one person's place, one counts, and nobody counts in two places.
 pub fn standing(
     votes: &[Vote],
     decision: Decision,
@@ -171,23 +175,54 @@ pub fn standing(
     row: &Confirmation,
     roll: &Roll,
 ) -> u32 {
-    let barred = match decision {
-        Decision::Approve => row.barred(),
-        Decision::Reject => &[],
-    };
+    if decision == Decision::Approve {
+        return Taken::default().approvals(votes, stage, row, roll);
+    }
     let counts = |vote: &&Vote| {
         let who = (&vote.person, vote.content.acting_for.as_ref());
         vote.decision == decision
             && vote.content.stage == stage.at
-            && stage.entitles(roll, who, &row.org, vote.at, barred)
-            && (decision == Decision::Reject || step_up::is_met(vote, stage, row, roll))
+            && stage.entitles(roll, who, &row.org, vote.at, &[])
     };
     let counted = votes.iter().filter(counts);
-    let persons: BTreeSet<_> = match decision {
-        Decision::Approve => counted.map(|vote| roll.person(vote.seat())).collect(),
-        Decision::Reject => counted.map(|vote| roll.person(&vote.person)).collect(),
-    };
+    let persons: BTreeSet<_> = counted.map(|vote| roll.person(&vote.person)).collect();
     u32::try_from(persons.len()).unwrap_or(u32::MAX)
+}
+
+/// Whose approvals were counted, from stage to stage. Votes of several ids may turn out to be one person's: only the first of
+/// them counts.
+#[derive(Default)]
+struct Taken<'a> {
+    persons: BTreeSet<&'a OperatorId>,
+    seats: BTreeSet<&'a OperatorId>,
+}
+
+impl<'a> Taken<'a> {
+    /// How many approve in this stage who were not counted before.
+    fn approvals(
+        &mut self,
+        votes: &'a [Vote],
+        stage: &Current<'_>,
+        row: &Confirmation,
+        roll: &'a Roll,
+    ) -> u32 {
+        let counts = |vote: &&Vote| {
+            let who = (&vote.person, vote.content.acting_for.as_ref());
+            vote.decision == Decision::Approve
+                && vote.content.stage == stage.at
+                && stage.entitles(roll, who, &row.org, vote.at, row.barred())
+                && step_up::is_met(vote, stage, row, roll)
+        };
+        votes.iter().filter(counts).fold(0_u32, |count, vote| {
+            let (person, seat) = (roll.person(&vote.person), roll.person(vote.seat()));
+            let free = !self.persons.contains(person) && !self.seats.contains(seat);
+            if free {
+                self.persons.insert(person);
+                self.seats.insert(seat);
+            }
+            count.saturating_add(u32::from(free))
+        })
+    }
 }
 
 /// How many persons reject, whatever the stage in which they did, and had the right to.
@@ -197,7 +232,8 @@ pub fn rejections(votes: &[Vote], row: &Confirmation, roll: &Roll) -> u32 {
     })
 }
 
-/// Whether every stage has its approvals, by people who had the right to give them.
+/// Whether every stage has its approvals, by people who had the right to give them and none of whom is counted twice.
 pub fn all_approve(votes: &[Vote], row: &Confirmation, roll: &Roll) -> bool {
-    each(&row.in_force()).all(|stage| standing(votes, Decision::Approve, &stage, row, roll) >= stage.quorum)
+    let mut taken = Taken::default();
+    each(&row.in_force()).all(|stage| taken.approvals(votes, &stage, row, roll) >= stage.quorum)
 }

@@ -198,7 +198,10 @@ impl Gatekeeper {
             return Ok(None);
         }
         let tool = question.tool.as_str();
-        let roll = self.roll_of_grants(&caller.org, &caller.token, tool).await?;
+        let behind = self.persons(caller, question);
+        let roll = self
+            .roll_of_grants(&caller.org, (&caller.token, tool), &behind)
+            .await?;
         Ok(Some(roll))
     }
 

@@ -12,6 +12,7 @@ use super::directory::requester::{For, Stated};
 use super::directory::{AT_A_CLICK, AT_LEISURE, Who};
 use crate::confirmation::decide::{Ballot, Insight};
 use crate::confirmation::grant::Grant;
+use crate::confirmation::insight::Doubt;
 use crate::confirmation::roll::{Found, Roll};
 use crate::confirmation::{Account, Asked, Basis, Confirmation, Dossier, Status, Vote};
 use crate::delivery::registry::Listed;
@@ -113,8 +114,13 @@ impl Gatekeeper {
                 }
             };
             let again = self.directories().again(&home.org, &cast, AT_A_CLICK);
-            let (others, stated) = tokio::join!(again, stated);
+            let askers: Vec<&OperatorId> = dossier.into_iter().chain(&beside).flat_map(askers).collect();
+            let behind = self.directories().behind(&home.org, &askers, AT_A_CLICK);
+            let (others, stated, behind) = tokio::join!(again, stated, behind);
             found.extend(others);
+            found.extend(behind.found);
+            let may_be = stated.may_be(&home.channel.app(), insight.has_address());
+            insight.doubt = behind.doubt.max(may_be.then_some(Doubt::NotToldApart));
             insight.behind = stated.persons;
             insight.requester_unsure = stated.unsure;
         }
@@ -143,8 +149,15 @@ impl Gatekeeper {
         let mut casts = vec![Cast::without_account(operator)];
         casts.extend(absent.iter().map(Cast::without_account));
         casts.extend(dossier.into_iter().flat_map(behind));
-        let found = self.directories().again(org, &casts, AT_LEISURE).await;
-        let mut insight = Insight::default();
+        let askers: Vec<&OperatorId> = dossier.into_iter().flat_map(askers).collect();
+        let again = self.directories().again(org, &casts, AT_LEISURE);
+        let behind = self.directories().behind(org, &askers, AT_LEISURE);
+        let (mut found, behind) = tokio::join!(again, behind);
+        found.extend(behind.found);
+        let mut insight = Insight {
+            doubt: behind.doubt,
+            ..Insight::default()
+        };
         if let Some(dossier) = dossier {
             let stated = self.stated(org, &dossier.confirmation.asked, For::Person).await;
             insight.behind = stated.persons;
@@ -195,7 +208,9 @@ impl Gatekeeper {
         row: &Confirmation,
         votes: &[Vote],
     ) -> Result<Arc<Roll>, StoreError> {
-        let found = match &row.progress.basis {
+        let askers: Vec<&OperatorId> = row.barred().iter().collect();
+        let behind = self.directories().behind(&row.org, &askers, AT_LEISURE).await;
+        let mut found = match &row.progress.basis {
             None => {
                 self.directories()
                     .again(&row.org, &casts(votes), AT_LEISURE)
@@ -210,15 +225,16 @@ impl Gatekeeper {
                 None => Vec::new(),
             },
         };
+        found.extend(behind.found);
         self.rolled(found).await
     }
 
-    /// The roll by which grants are judged that may cover a new call.
+    /// The roll by which grants are judged that may cover a new call, behind which these persons stand.
     pub(super) async fn roll_of_grants(
         &self,
         org: &Org,
-        token: &TokenName,
-        tool: &str,
+        (token, tool): (&TokenName, &str),
+        behind: &[OperatorId],
     ) -> Result<Arc<Roll>, StoreError> {
         if !self.directories().is_in_use(org) {
             return self.roll_now().await;
@@ -228,6 +244,12 @@ impl Gatekeeper {
             if grant.token == *token && grant.tool.as_str() == tool {
                 found.extend(self.grantors(&grant).await);
             }
+        }
+        if !found.is_empty() {
+            // Nobody's grant covers what they ask for themselves, by whatever account they gave it.
+            let askers: Vec<&OperatorId> = behind.iter().collect();
+            let behind = self.directories().behind(org, &askers, AT_LEISURE).await;
+            found.extend(behind.found);
         }
         self.rolled(found).await
     }
@@ -285,6 +307,11 @@ impl Gatekeeper {
             Err(ReadError::BadCursor) => Ok(Vec::new()),
         }
     }
+}
+
+/// Those behind a call who may not approve it. They may have an account that the configuration does not name.
+fn askers(dossier: &Dossier) -> impl Iterator<Item = &OperatorId> {
+    dossier.confirmation.barred().iter()
 }
 
 /// Those who voted, and those whose approval waits for what completes it.

@@ -176,7 +176,7 @@ impl Parts {
     }
 
     /// The operator with the account's address, or whose address leads to the account.
-    async fn by_address(
+    pub(super) async fn by_address(
         self: &Arc<Self>,
         home: &Listed,
         ids: &[String],
@@ -277,4 +277,4 @@ impl Parts {
 }
 
 /// A look-up failed that would have told.
-struct TryAgain;
+pub(super) struct TryAgain;

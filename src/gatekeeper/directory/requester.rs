@@ -8,9 +8,10 @@ use std::sync::PoisonError;
 use std::time::Duration;
 
 use futures_util::future::join_all;
-use gatepost_channel::{Profile, Unfound};
+use gatepost_channel::{AppKey, Failure, Profile, Unfound};
 
 use super::ask::within;
+use super::look::TryAgain;
 use super::{Directories, Listed, Parts, account_id};
 use crate::ids::{OperatorId, Org};
 
@@ -27,6 +28,32 @@ pub struct Stated {
     pub persons: Vec<OperatorId>,
     /// Whether a look-up failed, so that there may be more.
     pub unsure: bool,
+    /// Where it cannot be told who they are.
+    pub untold: Vec<Untold>,
+}
+
+/// An app that does not tell who is meant.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Untold {
+    /// The app.
+    app: AppKey,
+    /// Whether the name is an address; else it is an id of this app.
+    is_address: bool,
+}
+
+impl Stated {
+    /// Whether somebody who answers through this app may be meant, although it does not seem so: who shows an address is told
+    /// apart from another address, and who has an account of the app from another account of it.
+    pub fn may_be(&self, home: &AppKey, has_address: bool) -> bool {
+        let open = |untold: &Untold| {
+            if untold.is_address {
+                !has_address
+            } else {
+                untold.app != *home
+            }
+        };
+        self.untold.iter().any(open)
+    }
 }
 
 /// For whose sake somebody is looked up.
@@ -74,15 +101,44 @@ impl Parts {
                 self.spend(org, sake)?;
             }
             let profile = within(patience, self.person(home, &id)).await?;
-            Ok(self.ids(home, &id, &profile))
+            let mut ids = self.ids(home, &id, &profile);
+            let told = ids
+                .iter()
+                .any(|known| self.people.of_org(org).any(|person| person == known));
+            if profile.email.is_some() || told {
+                return Ok((ids, true));
+            }
+            // As for a click: the addresses of operators may lead to the account that shows none.
+            for (email, _) in self
+                .people
+                .addresses(org, home.name.as_str(), home.channel.kind())
+            {
+                if !self.addresses.holds(&(home.channel.app(), email.to_lowercase())) {
+                    self.spend(org, sake)?;
+                }
+            }
+            let person = self.by_address(home, &[id], &profile, patience).await;
+            let person = person.map_err(|TryAgain| failed("a look-up failed"))?;
+            let told = person.is_some() || is_address || !self.several.contains(org);
+            ids.extend(person);
+            Ok((ids, told))
         });
         let mut stated = Stated::default();
-        for found in join_all(asked).await {
-            match found {
-                Ok(ids) => stated.persons.extend(ids),
-                Err(Unfound::Failed(_)) => stated.unsure = true,
-                Err(_) => {}
-            }
+        for (found, home) in join_all(asked).await.into_iter().zip(self.apps(org)) {
+            let untold = match found {
+                Ok((ids, told)) => {
+                    stated.persons.extend(ids);
+                    !told
+                }
+                Err(Unfound::Failed(_)) => {
+                    stated.unsure = true;
+                    false
+                }
+                Err(Unfound::MayNotAsk { .. } | Unfound::Hidden { .. }) => true,
+                Err(Unfound::NoSuch) => false,
+            };
+            let app = home.channel.app();
+            stated.untold.extend(untold.then_some(Untold { app, is_address }));
         }
         stated.persons.sort();
         stated.persons.dedup();
@@ -118,12 +174,16 @@ impl Parts {
             (*since, *count) = (now, 0);
         }
         if *count >= IN_A_MINUTE {
-            return Err(Unfound::Failed(gatepost_channel::Failure::Retry {
-                after: None,
-                why: "too many look-ups for agents".to_owned(),
-            }));
+            return Err(failed("too many look-ups for agents"));
         }
         *count += 1;
         Ok(())
     }
+}
+
+fn failed(why: &str) -> Unfound {
+    Unfound::Failed(Failure::Retry {
+        after: None,
+        why: why.to_owned(),
+    })
 }
