@@ -515,6 +515,22 @@ pub struct Standing {
     pub reader: Option<Reader>,
 }
 
+impl Standing {
+    /// Lets go of what one person was shown: it is shown once more, as something they have not seen, so without answers, and is
+    /// forgotten then.
+    pub fn leave(&mut self) {
+        self.edition = 0;
+        if let Some(reader) = &mut self.reader {
+            reader.revision = 0;
+        }
+    }
+
+    /// Whether it was let go of. No request has the revision 0.
+    pub fn is_leaving(&self) -> bool {
+        self.reader.as_ref().is_some_and(|reader| reader.revision == 0)
+    }
+}
+
 /// A person who was shown everything.
 #[derive(Debug, Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reader {

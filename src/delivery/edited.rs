@@ -40,9 +40,9 @@ pub(super) fn edited(workspace: &mut Workspace, about: About<'_>, failed: &[(Mes
             audit_failure(workspace, item, request, failure);
             workspace.change_delivery(card, |card| {
                 card.error = Some(failure.to_string());
-                // While people are asked, a message that stands can be pressed, whether we can edit it or not. Afterwards the
-                // decision stands in the store, and a message that can no longer be edited is let go.
-                if gone || !asked {
+                // While people are asked, a card that stands can be pressed, whether we can edit it or not. Afterwards the decision
+                // stands in the store, and a message that can no longer be edited is let go; what one person was shown, at once.
+                if gone || !asked || !in_group {
                     card.standing.retain(|place| place.at != *at);
                 }
             });

@@ -109,6 +109,8 @@ impl Message {
                 workspace.change_delivery(card, |card| {
                     if shared || card.standing.iter().any(|message| message.at == *at) {
                         stands(card, at, *form, edition);
+                        card.standing
+                            .retain(|place| place.at != *at || !place.is_leaving());
                     }
                 });
             }

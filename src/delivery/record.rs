@@ -167,13 +167,21 @@ impl Transaction for Record {
 fn too_late(workspace: &mut Workspace, message: &Message, sent: &Sent) {
     match sent {
         Sent::Posted {
-            at, form, edition, ..
+            at,
+            form,
+            edition,
+            alone,
         } => {
             let host = workspace.delivery(&message.host.1);
             if host.is_none_or(|host| host.standing.iter().any(|place| place.at == *at)) {
                 return;
             }
-            message.posted(workspace, at, *form, *edition);
+            // Whoever took over may have tried again under the same key, or have been tried before: see `card`.
+            if *alone {
+                message.posted_before(workspace, at, *form);
+            } else {
+                message.posted(workspace, at, *form, *edition);
+            }
             message.change(workspace, |card| {
                 card.state = DeliveryState::Posted;
                 // This is the message that nobody had told of.

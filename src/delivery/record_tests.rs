@@ -505,3 +505,28 @@ fn the_form_in_which_a_card_stands_is_remembered_for_each_message() {
     }
     assert_eq!(minimal(&world), [false, true], "what stands there now counts");
 }
+
+/// A sender that is told late of its post may have been answered with the message of an earlier try under the same key.
+#[test]
+fn a_post_that_is_told_late_is_taken_for_that_of_an_earlier_try() {
+    let mut world = World::default();
+    let id = fresh(&mut world);
+    let slow = claim(&mut world).remove(0);
+    world.memory.now.0 += 45_000;
+    let row = slow.item.id.clone();
+    let again = claim(&mut world);
+    assert!(again.iter().any(|one| one.item.id == row), "its claim is over");
+    let edition = world.row(&id).confirmation.edition;
+    let told = Sent::Posted {
+        at: place("first"),
+        form: CardForm::LaidOut,
+        edition,
+        alone: true,
+    };
+    record(&mut world, &slow, told);
+    let mut cards = world.row(&id).deliveries.iter();
+    let card = cards
+        .find(|card| OutboxId::of_card(&card.id) == row)
+        .expect("there");
+    assert_eq!(card.standing[0].edition, 0, "what it shows is not known");
+}

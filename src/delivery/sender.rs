@@ -17,7 +17,7 @@ use super::plan::{Planned, Spares};
 use super::record::{Record, Sent};
 use super::registry::{Listed, Registry};
 use super::shared::{self, Shows};
-use super::{Errand, OutboxItem, plan, thread};
+use super::{Errand, OutboxItem, plan, thread, view};
 use crate::clock::Clock;
 use crate::confirmation::{Delivery, Dossier};
 use crate::ids::{ChannelName, ConfirmationId, DeliveryId, Ids, WorkerId};
@@ -292,7 +292,12 @@ impl Sender {
             } => {
                 let dossier = dossier?;
                 let key = PostKey(format!("{}:{page}", item.id));
-                self.view(listed, dossier, delivery, (user, *revision), *page, &key)
+                let part = Part {
+                    number: *page,
+                    key: &key,
+                    again: view::may_stand(item, *page),
+                };
+                self.view(listed, dossier, delivery, (user, *revision), part)
                     .await
             }
             Errand::Line { delivery, line, .. } => {
@@ -430,26 +435,25 @@ impl Sender {
     }
 
     /// Sends the next of the messages that show one person everything. What they were told is of one revision: of another one nothing
-    /// more is sent.
+    /// more is sent. But the last message, if an earlier try may have left it, is asked for once more under its key: there are buttons
+    /// on it, and only who knows where it stands can take them away.
     async fn view(
         &self,
         listed: &Listed,
         dossier: &Dossier,
         delivery: &DeliveryId,
         reader: (&str, u32),
-        page: u32,
-        key: &PostKey,
+        part: Part<'_>,
     ) -> Sent {
         let (user, revision) = reader;
+        let over = dossier.confirmation.revision != revision;
+        // Asked twice under one key, the platform answers with what the first try left.
+        let before = part.again && listed.channel.repeats_safely().is_some();
         let card = dossier.deliveries.iter().find(|card| card.id == *delivery);
         let (Some(card), Some(pages)) = (card, listed.channel.pages()) else {
             return Sent::Told;
         };
-        let Some(first) = card
-            .standing
-            .first()
-            .filter(|_| dossier.confirmation.revision == revision)
-        else {
+        let Some(first) = card.standing.first().filter(|_| !over || before) else {
             return Sent::Told;
         };
         let sight = Sight {
@@ -461,11 +465,20 @@ impl Sender {
         let Some(count) = pages.count(&view) else {
             return Sent::Told;
         };
-        match pages.send(user, &view, page, key).await {
+        let last = part.number + 1 >= count;
+        if over && !last {
+            return Sent::Told;
+        }
+        let edition = if before { 0 } else { dossier.confirmation.edition };
+        match pages.send(user, &view, part.number, part.key).await {
             Posted::At(at) | Posted::Minimal(at) => Sent::Page {
-                last: (page + 1 >= count).then_some((at, dossier.confirmation.edition)),
+                last: last.then_some((at, edition)),
             },
             Posted::Unknown { why } => Sent::PostUnknown(why),
+            Posted::NotSent(failure) if over && !failure.is_temporary() => {
+                warn!(channel = %listed.name, %failure, "whether a full view stands could not be found out");
+                Sent::Told
+            }
             Posted::NotSent(failure) => {
                 warn!(channel = %listed.name, %failure, "a full view was not sent");
                 Sent::PostFailed(failure)
@@ -502,6 +515,15 @@ impl Sender {
             bucket.free = bucket.free.saturating_sub(1);
         }
     }
+}
+
+/// One of the messages that show one person everything.
+#[derive(Clone, Copy)]
+struct Part<'a> {
+    number: u32,
+    key: &'a PostKey,
+    /// An earlier try may have left it.
+    again: bool,
 }
 
 /// Which editions the message of a card's row shows of the other cards that stand in it.

@@ -18,8 +18,10 @@ use crate::storage::{Touches, Transaction, Workspace};
 const APART: Duration = Duration::from_millis(300);
 /// Attempts at one message. Later the person would no longer know why it comes.
 const PATIENCE: u32 = 4;
-/// Messages with answers that one person may have of one request; beyond, the oldest is left to itself and answers nothing.
+/// Messages with answers that one person may have of one request; beyond, the oldest loses its answers and is left to itself.
 const MOST_VIEWS: usize = 4;
+/// Messages that may wait to lose their answers: where none can be edited, the oldest are left to themselves as they are.
+const MOST_LEAVING: usize = 4;
 
 /// Queues the messages.
 #[derive(Debug, Clone)]
@@ -68,6 +70,12 @@ impl Transaction for QueueView {
             created_at: now,
         });
     }
+}
+
+/// Whether an earlier try may have left this message: each message takes one claim, unless something went wrong with it or with one
+/// before it, or a sender died.
+pub(super) fn may_stand(item: &OutboxItem, page: u32) -> bool {
+    item.fence > i64::from(page).saturating_add(1)
 }
 
 /// What came of one of the messages, under the claim's lease.
@@ -143,15 +151,28 @@ fn stands(
         return;
     };
     let (at, edition) = shows;
+    let mut leaves = false;
     workspace.change_delivery(delivery, |card| {
-        let theirs = |message: &Standing| {
-            message
-                .reader
-                .as_ref()
-                .is_some_and(|other| other.user == reader.user)
+        // One message, of which two tries were told.
+        if card.standing.iter().any(|message| message.at == *at) {
+            return;
+        }
+        let theirs = |message: &Standing, leaving: bool| {
+            let reads = message.reader.as_ref();
+            reads.is_some_and(|other| other.user == reader.user) && message.is_leaving() == leaving
         };
-        if card.standing.iter().filter(|message| theirs(message)).count() >= MOST_VIEWS
-            && let Some(oldest) = card.standing.iter().position(theirs)
+        let count = |card: &Delivery, leaving| {
+            let all = card.standing.iter();
+            all.filter(|message| theirs(message, leaving)).count()
+        };
+        if count(card, false) >= MOST_VIEWS
+            && let Some(oldest) = card.standing.iter_mut().find(|message| theirs(message, false))
+        {
+            oldest.leave();
+            leaves = true;
+        }
+        if count(card, true) > MOST_LEAVING
+            && let Some(oldest) = card.standing.iter().position(|message| theirs(message, true))
         {
             card.standing.remove(oldest);
         }
@@ -165,7 +186,7 @@ fn stands(
     let behind = workspace
         .confirmation(request)
         .is_some_and(|row| row.edition > edition);
-    if behind {
+    if behind || leaves {
         refresh_cards(workspace, request);
     }
 }

@@ -131,3 +131,126 @@ fn the_last_message_is_a_standing_of_the_card() {
             .any(|message| message.at == at && message.reader.is_some())
     );
 }
+
+fn last_at(name: &str) -> MessageRef {
+    MessageRef {
+        chat: "p2p".to_owned(),
+        message: name.to_owned(),
+    }
+}
+
+/// Whoever asks again and again has no more than a few messages that can be answered: of the oldest the answers are taken away before
+/// it is forgotten.
+#[test]
+fn the_oldest_of_many_messages_loses_its_answers_before_it_is_let_go() {
+    let (mut world, id, mut claimed) = asked("");
+    let card = |world: &World| world.row(&id).deliveries[0].clone();
+    let edition = world.row(&id).confirmation.edition;
+    for number in 0..=MOST_VIEWS {
+        if number > 0 {
+            world.memory.run(&QueueView {
+                id: OutboxId::fresh(&world.ids),
+                confirmation: id.clone(),
+                channel: card(&world).channel,
+                delivery: card(&world).id,
+                user: "ou_noor".to_owned(),
+                revision: 1,
+                otherwise: String::new(),
+            });
+            claimed = claim(&mut world).remove(0);
+        }
+        let last = Some((last_at(&format!("om_{number}")), edition));
+        record(&mut world, &claimed, Sent::Page { last });
+    }
+    let place = |world: &World, name: &str| {
+        let places = card(world).standing.into_iter();
+        places.into_iter().find(|place| place.at == last_at(name))
+    };
+    let oldest = place(&world, "om_0").expect("it still stands");
+    assert!(
+        oldest.is_leaving() && oldest.edition == 0,
+        "it is shown anew, as not seen"
+    );
+    let due = claim(&mut world);
+    assert!(
+        due.iter()
+            .any(|one| matches!(one.item.errand, Errand::Card { .. })),
+        "{due:?}"
+    );
+    for one in &due {
+        carry_out(&mut world, one);
+    }
+    assert_eq!(place(&world, "om_0"), None, "forgotten once it shows no answer");
+    for number in 1..=MOST_VIEWS {
+        let place = place(&world, &format!("om_{number}")).expect("it can be answered");
+        assert!(!place.is_leaving());
+    }
+}
+
+/// Where no message can be edited the list does not grow without end.
+#[test]
+fn what_waits_to_lose_its_answers_is_bounded() {
+    let (mut world, id, claimed) = asked("");
+    for number in 0..50 {
+        let last = Some((last_at(&format!("om_{number}")), 1));
+        world
+            .memory
+            .outbox
+            .insert(claimed.item.id.clone(), claimed.item.clone());
+        record(&mut world, &claimed, Sent::Page { last });
+    }
+    let standing = &world.row(&id).deliveries[0].standing;
+    assert_eq!(standing.len(), 1 + MOST_VIEWS + MOST_LEAVING);
+}
+
+/// A message that the platform will not have edited for good is let go of: it is not tried without end while people are asked.
+#[test]
+fn what_one_person_was_shown_and_cannot_be_edited_is_let_go() {
+    let (mut world, id, claimed) = asked("");
+    let at = last_at("om_last");
+    let last = Some((at.clone(), 0));
+    record(&mut world, &claimed, Sent::Page { last });
+    let due = claim(&mut world);
+    let host = world.row(&id).deliveries[0].id.clone();
+    let edit = due
+        .iter()
+        .find(|one| matches!(&one.item.errand, Errand::Card { delivery, .. } if *delivery == host));
+    let failed = vec![(
+        at.clone(),
+        Failure::Content {
+            why: "230028".to_owned(),
+        },
+    )];
+    let sent = Sent::Edited {
+        edition: world.row(&id).confirmation.edition,
+        done: vec![],
+        failed,
+    };
+    record(&mut world, edit.expect("it is behind"), sent);
+    let card = &world.row(&id).deliveries[0];
+    assert!(card.standing.iter().all(|place| place.at != at));
+    assert!(card.stands(), "the card of the group is none the worse");
+    for one in &due {
+        carry_out(&mut world, one);
+    }
+    assert!(claim(&mut world).is_empty(), "nothing is left to try");
+}
+
+/// Each message is claimed once; whatever is claimed more often may stand already.
+#[test]
+fn a_message_that_is_tried_again_may_stand() {
+    let (mut world, _, claimed) = asked("");
+    assert!(!may_stand(&claimed.item, 0));
+    record(&mut world, &claimed, Sent::Page { last: None });
+    world.memory.now = world.memory.now.plus(APART);
+    let second = claim(&mut world).remove(0);
+    assert!(!may_stand(&second.item, 1));
+    record(&mut world, &second, Sent::PostUnknown("silence".to_owned()));
+    world.memory.now = world.memory.now.plus(APART);
+    let again = claim(&mut world).remove(0);
+    assert!(may_stand(&again.item, 1), "its answer was lost");
+    // The sender died.
+    world.memory.now.0 += 45_000;
+    let taken_over = claim(&mut world).remove(0);
+    assert!(may_stand(&taken_over.item, 1));
+}

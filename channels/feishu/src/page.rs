@@ -98,14 +98,29 @@ pub(crate) async fn send(app: &FeishuApp, user: &str, view: &FullView, number: u
     }
 }
 
-/// Replaces the last message.
+/// What is left of the last message where the platform refuses the rest: ids and our own words. Nothing can be answered on it, since
+/// what would be answered could not be shown.
+pub(crate) fn bare(view: &FullView) -> CardJson {
+    let card = &view.card;
+    let mut elements = Vec::new();
+    if let Actions::Decide { .. } = card.actions {
+        elements.push(Element::warning(own(&card.words.approve_in_full_view)));
+    }
+    elements.push(Element::note(own(&card.request_id)));
+    CardJson::new(template(card), own(&card.title), own(&card.preview), elements)
+}
+
+/// Replaces the last message. It loses its buttons even if the content that takes their place is refused.
 pub(crate) async fn edit(app: &FeishuApp, at: &MessageRef, view: &FullView) -> Result<(), Failure> {
     if !is_id(&at.message) {
         return Err(Failure::Gone {
             why: "not a message id of the platform".to_owned(),
         });
     }
-    replace(app, &at.message, &last(view))
-        .await
-        .map_err(CallError::failure)
+    let mut edited = replace(app, &at.message, &last(view)).await;
+    if edited.as_ref().is_err_and(CallError::is_content) {
+        tracing::warn!(request = %view.card.request_id, "the platform refused the edit of a page; trying the barest one");
+        edited = replace(app, &at.message, &bare(view)).await;
+    }
+    edited.map_err(CallError::failure)
 }

@@ -128,6 +128,21 @@ fn without_a_proof_or_an_open_request_nothing_can_be_answered() {
 }
 
 #[test]
+fn what_is_left_where_the_platform_refuses_the_rest_holds_nothing_of_the_request_and_no_answer() {
+    for tone in [Tone::Pending, Tone::Approved] {
+        let view = view(tone, "canary");
+        let bare = json(&page::bare(&view));
+        assert!(sends(&bare).is_empty(), "{bare}");
+        let text = bare.to_string();
+        assert!(text.contains(&view.card.request_id), "{text}");
+        assert!(
+            !text.contains("canary") && !text.contains(view.card.tool.as_str()),
+            "{text}"
+        );
+    }
+}
+
+#[test]
 fn what_is_pressed_there_says_what_was_seen_by_value_and_by_name() {
     let button = ButtonValue::one(ButtonToken::new([9; 16]), 7);
     let spelled = button.to_string().replace('.', "_");

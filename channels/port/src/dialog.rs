@@ -153,6 +153,7 @@ pub trait Pages: Send + Sync {
     /// [`Channel::post`](crate::Channel::post), and so is `key`.
     async fn send(&self, user: &str, view: &FullView, number: u32, key: &PostKey) -> Posted;
 
-    /// Replaces the message with the answers.
+    /// Replaces the message with the answers. What stood there can be answered no more even if the platform refuses the content that
+    /// takes its place: it is left in its barest form then.
     async fn edit(&self, at: &MessageRef, view: &FullView) -> Result<(), Failure>;
 }
