@@ -6,8 +6,8 @@
 use std::time::Duration;
 
 use gatepost_channel::{
-    Answer, Ask, Click, Dialog, Field, FullView, Inert, MessageRef, Opener, Reply, ReplyTone, Vantage, Wants,
-    same_bytes,
+    Answer, Ask, Click, Dialog, Failure, Field, FullView, Inert, MessageRef, Opener, Reply, ReplyTone,
+    Vantage, Wants, same_bytes,
 };
 use tokio::time::timeout;
 use tracing::{debug, warn};
@@ -41,9 +41,26 @@ struct Place {
 /// What is to be opened, and what the person is told where that fails.
 struct Prepared {
     dialog: Dialog,
-    otherwise: String,
+    otherwise: Otherwise,
     /// The request, when the person may know of it.
     about: Option<ConfirmationId>,
+}
+
+/// What a person is told instead of what did not open.
+struct Otherwise {
+    /// It came too late: another press may do.
+    late: String,
+    /// The platform does not open it, however often they press.
+    never: String,
+}
+
+impl Otherwise {
+    fn after(self, failure: &Failure) -> String {
+        match failure {
+            Failure::Retry { .. } | Failure::Gone { .. } => self.late,
+            Failure::Target { .. } | Failure::Setup { .. } | Failure::Content { .. } => self.never,
+        }
+    }
 }
 
 impl Intake {
@@ -180,7 +197,8 @@ impl Intake {
         let Some(failure) = failure else { return };
         warn!(channel = %home.name, %failure, "a dialogue was not opened");
         metrics::counter!("gatepost_dialogs_not_opened_total").increment(1);
-        self.notify(home, at, prepared.about, prepared.otherwise).await;
+        let otherwise = prepared.otherwise.after(&failure);
+        self.notify(home, at, prepared.about, otherwise).await;
     }
 
     /// What an ask leads to, as the request stands.
@@ -248,7 +266,7 @@ impl Intake {
         let words = &maker.phrases(home.voice.language).dialog;
         let elsewhere = maker.elsewhere(row, &home.voice);
         let (Wants::Everything, Some(pages)) = (ask.wants, home.channel.pages()) else {
-            return (format!("{} {elsewhere}", words.not_opened), ReplyTone::Warning);
+            return (format!("{} {elsewhere}", words.never_opened), ReplyTone::Warning);
         };
         let delivery = dossier.deliveries.iter().find(|delivery| delivery.id == *card);
         let count = delivery.and_then(|delivery| {
@@ -321,10 +339,14 @@ impl Intake {
 
     fn prepared(&self, home: &Listed, dialog: Dialog, row: &Confirmation) -> Prepared {
         let maker = self.gatekeeper.maker();
-        let words = &maker.phrases(home.voice.language).dialog.not_opened;
+        let words = &maker.phrases(home.voice.language).dialog;
+        let elsewhere = maker.elsewhere(row, &home.voice);
         Prepared {
             dialog,
-            otherwise: format!("{words} {}", maker.elsewhere(row, &home.voice)),
+            otherwise: Otherwise {
+                late: format!("{} {elsewhere}", words.not_opened),
+                never: format!("{} {elsewhere}", words.never_opened),
+            },
             about: Some(row.id.clone()),
         }
     }
@@ -334,7 +356,10 @@ impl Intake {
         let words = self.phrase_of(home, key);
         Prepared {
             dialog: Dialog::Tell(self.gatekeeper.maker().say(words, None, &home.voice)),
-            otherwise: words.to_owned(),
+            otherwise: Otherwise {
+                late: words.to_owned(),
+                never: words.to_owned(),
+            },
             about: None,
         }
     }

@@ -109,6 +109,7 @@ pub fn refused(refusal: Refusal, dossier: Option<&Dossier>) -> Said {
         Refusal::GrantNotOffered => ("grant_not_offered", ReplyTone::Warning),
         Refusal::Edit(EditRefusal::NotOffered) => ("edit_not_offered", ReplyTone::Warning),
         Refusal::Edit(EditRefusal::NotCarried) => ("edit_not_carried", ReplyTone::Warning),
+        Refusal::Edit(EditRefusal::NotShown) => ("edit_not_shown", ReplyTone::Warning),
         Refusal::Edit(EditRefusal::OutOfScope) => ("edit_out_of_scope", ReplyTone::Warning),
         Refusal::Edit(EditRefusal::Hidden) => ("edit_of_hidden", ReplyTone::Warning),
         Refusal::Edit(EditRefusal::Misfit) => ("edit_misfit", ReplyTone::Warning),

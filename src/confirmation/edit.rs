@@ -186,6 +186,8 @@ pub enum EditRefusal {
     NotOffered,
     /// Whoever asked cannot be told other arguments.
     NotCarried,
+    /// They come from where this person was not shown what they change.
+    NotShown,
     /// They differ in what the rule lets nobody change.
     OutOfScope,
     /// They change what is hidden.
@@ -202,9 +204,10 @@ pub enum EditRefusal {
 
 impl EditRefusal {
     /// All of them.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::NotOffered,
         Self::NotCarried,
+        Self::NotShown,
         Self::OutOfScope,
         Self::Hidden,
         Self::Misfit,
@@ -218,6 +221,7 @@ impl EditRefusal {
         match self {
             Self::NotOffered => "edit_not_offered",
             Self::NotCarried => "edit_not_carried",
+            Self::NotShown => "edit_not_shown",
             Self::OutOfScope => "edit_out_of_scope",
             Self::Hidden => "edit_of_hidden",
             Self::Misfit => "edit_misfit",

@@ -25,6 +25,8 @@ pub struct DialogPhrases {
     pub wait: String,
     pub too_large: String,
     pub not_opened: String,
+    /// The form cannot be opened, now or later; said before where else the request can be answered.
+    pub never_opened: String,
     pub sent: String,
     pub in_console: String,
     pub on_command_line: String,

@@ -230,7 +230,7 @@ pub struct AllWords {
 }
 
 /// The replies that every language must have.
-pub const REPLIES: [&str; 55] = [
+pub const REPLIES: [&str; 56] = [
     "settled_approve",
     "settled_reject",
     "counted_approve",
@@ -262,6 +262,7 @@ pub const REPLIES: [&str; 55] = [
     "already_represented",
     "edit_not_offered",
     "edit_not_carried",
+    "edit_not_shown",
     "edit_out_of_scope",
     "edit_of_hidden",
     "edit_misfit",

@@ -128,9 +128,13 @@ impl Gatekeeper {
         by: &OperatorId,
         (text, shown): (&str, bool),
     ) -> Option<Result<Revised, Unfit>> {
-        let Some(dossier) = dossier.filter(|_| shown) else {
+        let Some(dossier) = dossier else {
             return Some(Err(Unfit::unknown()));
         };
+        if !shown {
+            let detail = "what stands in the field was shown to somebody else, or before the request changed; open it yourself";
+            return Some(Err(Unfit::new(EditRefusal::NotShown, detail)));
+        }
         let row = &dossier.confirmation;
         let args = match Arguments::read(text.as_bytes(), ReadLimits::bytes(text.len())) {
             Ok(args) => args,

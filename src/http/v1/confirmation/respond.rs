@@ -64,7 +64,8 @@ pub async fn handle(
 pub fn unfit_edit(unfit: &Unfit) -> Problem {
     let code = match unfit.why {
         EditRefusal::NotOffered | EditRefusal::NotCarried => Code::EditNotAccepted,
-        EditRefusal::OutOfScope
+        EditRefusal::NotShown
+        | EditRefusal::OutOfScope
         | EditRefusal::Hidden
         | EditRefusal::Misfit
         | EditRefusal::DeniedByRule
