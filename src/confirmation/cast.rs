@@ -7,7 +7,7 @@ use super::step_up::{self, Second, Step};
 use super::{Account, Vote, VoteContent, expire, stage};
 use crate::audit::{Actor, Draft, Opening};
 use crate::gate::grant::GrantScope;
-use crate::ids::{ChannelName, ConfirmationId, DeliveryId, OperatorId};
+use crate::ids::{ChannelName, ConfirmationId, DeliveryId, GrantId, OperatorId};
 use crate::storage::Workspace;
 use gatepost_channel::Decision;
 
@@ -37,6 +37,8 @@ pub(super) struct Cast {
     pub(super) surface: String,
     pub(super) reason: Option<Opening>,
     pub(super) wished: Option<GrantScope>,
+    /// The id that the grant gets if this vote makes it.
+    pub(super) grant_id: Option<GrantId>,
     /// The person gave a one-time code for it.
     pub(super) code: bool,
     /// Who confirmed it.
@@ -56,6 +58,7 @@ impl Decide {
             surface: self.surface.as_str().to_owned(),
             reason: self.reason.clone(),
             wished: allowed.wished,
+            grant_id: self.grant.as_ref().map(|wish| wish.id.clone()),
             code: false,
             second: None,
         }
@@ -125,7 +128,7 @@ impl Decide {
         draft.job = job;
         draft.channel = cast.channel.as_ref().map(|channel| channel.0.clone());
         workspace.audit(draft);
-        let person = cast.person.clone();
+        let (person, grant_id) = (cast.person.clone(), cast.grant_id);
         let vote = Vote {
             person: cast.person,
             decision: cast.decision,
@@ -145,6 +148,6 @@ impl Decide {
         };
         workspace.insert_vote(id, vote);
         workspace.change_confirmation(id, |row| row.progress.armed.retain(|arm| arm.person != person));
-        count(workspace, id, self, person)
+        count(workspace, id, self, (person, grant_id))
     }
 }

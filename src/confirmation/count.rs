@@ -6,15 +6,15 @@ use super::decide::{Decide, Refusal, Ruling};
 use super::settle::{refresh_cards, settle};
 use super::{Permit, State, edit, grant, stage};
 use crate::audit::{Actor, Draft};
-use crate::ids::{ConfirmationId, OperatorId};
+use crate::ids::{ConfirmationId, GrantId, OperatorId};
 use crate::storage::Workspace;
 
-/// What the votes lead to, the last of which this person has just cast with their answer.
+/// What the votes lead to, the last of which this person has just cast with their answer. A grant that comes of them gets this id.
 pub(super) fn count(
     workspace: &mut Workspace,
     id: &ConfirmationId,
     answer: &Decide,
-    person: OperatorId,
+    (person, grant_id): (OperatorId, Option<GrantId>),
 ) -> Ruling {
     let now = workspace.now();
     // Persons count, not clicks; and only those who may still decide.
@@ -62,8 +62,8 @@ pub(super) fn count(
     };
     let approved = matches!(end, State::Approved { .. });
     settle(workspace, id, end, Actor::Operator(person.0.clone()));
-    if let Some(wish) = answer.grant.as_ref().filter(|_| approved) {
-        grant::make(workspace, id, wish, Actor::Operator(person.0));
+    if let Some(grant) = grant_id.filter(|_| approved) {
+        grant::make(workspace, id, grant, Actor::Operator(person.0));
     }
     Ruling::Settled
 }

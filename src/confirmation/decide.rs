@@ -307,7 +307,12 @@ impl Decide {
     }
 
     /// Whether the answer says what the rule asks for, and the grant that it asks for.
-    fn content(&self, row: &Confirmation) -> Result<Option<GrantScope>, Refusal> {
+    fn content(
+        &self,
+        row: &Confirmation,
+        who: (&OperatorId, Option<&OperatorId>),
+        now: UtcMillis,
+    ) -> Result<Option<GrantScope>, Refusal> {
         let said = |reason: &Opening| says_something(&reason.value);
         // Where an approval takes more than one act, the reason may have come with another of them.
         let in_one_act = self.decision == Decision::Reject || row.terms.decision.step_up.is_none();
@@ -320,7 +325,10 @@ impl Decide {
         match &self.grant {
             None => Ok(None),
             Some(wish) if self.decision == Decision::Approve && self.edit.is_none() => {
+                // Later calls are asked for by the rule alone, without any step: who was let in by one could let none of them run.
+                let stage = stage::current(&row.terms, &row.progress);
                 grant::offered(row, wish)
+                    .filter(|_| stage.entitles(&self.roll, who, &row.org, now, row.barred()))
                     .map(Some)
                     .ok_or(Refusal::GrantNotOffered)
             }
@@ -424,7 +432,7 @@ impl Decide {
         if self.saw().is_some_and(|saw| saw != call.edit) {
             return Err(Refusal::EditUnseen);
         }
-        let wished = self.content(row)?;
+        let wished = self.content(row, (person, acting_for.as_ref()), now)?;
         if let Some(Err(why)) = edit {
             return Err(Refusal::Edit(why));
         }

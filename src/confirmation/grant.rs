@@ -200,8 +200,8 @@ pub fn agreed(votes: &[Vote]) -> Option<GrantScope> {
     wishes.all(|wish| wish == Some(first)).then_some(first)
 }
 
-/// Makes the grant that this approval asks for, if everybody asked for it. The request is approved already.
-pub fn make(workspace: &mut Workspace, request: &ConfirmationId, wish: &Wish, actor: Actor) {
+/// Makes the grant that this approval asks for under this id, if everybody asked for it. The request is approved already.
+pub fn make(workspace: &mut Workspace, request: &ConfirmationId, id: GrantId, actor: Actor) {
     let now = workspace.now();
     let Some(progress) = workspace.confirmation(request).map(|row| row.progress.clone()) else {
         return;
@@ -232,7 +232,7 @@ pub fn make(workspace: &mut Workspace, request: &ConfirmationId, wish: &Wish, ac
         return;
     };
     let grant = Grant {
-        id: wish.id.clone(),
+        id,
         org: row.org.clone(),
         rule: rule.clone(),
         token: asked.token.clone(),

@@ -12,6 +12,7 @@ use super::fixture::{ORG, World, terms};
 use super::grant::{ExpireGrants, Grant, Revoke, Revoked, Wish};
 use super::roll::{Roll, Voter};
 use super::{Basis, Status};
+use crate::gate::after::Escalation;
 use crate::gate::grant::{GrantArguments, GrantScope, GrantTerms, SESSION_MS};
 use crate::gate::json::ReadLimits;
 use crate::gate::policy::Approvers;
@@ -500,5 +501,36 @@ proptest! {
             prop_assert!(grant.uses <= 3);
         }
         world.memory.assert_chains_hold();
+    }
+}
+
+/// A later call is asked for by the rule alone: who was let in by a step could let none run, and is told so at once.
+#[test]
+fn who_was_let_in_by_a_step_grants_nothing_beyond_the_call() {
+    let mut world = World::default();
+    let mut terms = with(1, hourly());
+    terms.after.escalate = vec![Escalation {
+        after_ms: 60_000,
+        approvers: Some(Approvers {
+            operators: vec!["ines".to_owned()],
+            ..Approvers::default()
+        }),
+        ..Escalation::default()
+    }];
+    for (person, scope, ruling) in [
+        ("ines", Some("1h"), Ruling::Refused(Refusal::GrantNotOffered)),
+        ("ines", None, Ruling::Settled),
+        ("dana", Some("1h"), Ruling::Settled),
+    ] {
+        let id = world.asked(terms.clone(), &[]);
+        let stored = world.memory.dossiers.get_mut(&id).expect("it is stored");
+        stored.confirmation.progress.escalated = 1;
+        assert_eq!(
+            answer(&mut world, &id, person, Approve, scope),
+            ruling,
+            "{person}"
+        );
+        let granted = &world.row(&id).confirmation.progress.granted;
+        assert_eq!(granted.is_some(), person == "dana");
     }
 }

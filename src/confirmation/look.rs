@@ -95,7 +95,7 @@ impl Look {
             .ok_or_else(|| refused(Refusal::NotFound))?;
         if !self
             .roll
-            .may_decide(&person, &row.org, &row.terms, workspace.now())
+            .may_decide(&person, &row.org, &row.in_force(), workspace.now())
         {
             return Err(refused(Refusal::NotAuthorised));
         }

@@ -8,6 +8,8 @@ use super::decide::{Ballot, Decide, Refusal, Ruling, Surface, Target};
 use super::fixture::{World, terms};
 use super::look::{Look, Looked};
 use crate::gate::RequireReason;
+use crate::gate::after::Escalation;
+use crate::gate::policy::Approvers;
 use crate::ids::ConfirmationId;
 
 fn person(id: &str) -> Ballot {
@@ -172,4 +174,30 @@ fn asking_for_words_is_a_refusal_only_where_no_form_opens() {
     let decided = world.click(&id, 0, "dana", Reject);
     assert_eq!(decided.ruling, Ruling::Refused(Refusal::ReasonRequired));
     assert_eq!(refused(&world), 1);
+}
+
+/// Whoever a step of the escalation let in sees all that they may decide, and not before.
+#[test]
+fn who_is_let_in_by_a_step_may_look_from_then_on() {
+    let mut world = World::default();
+    let mut terms = terms(1);
+    terms.after.escalate = vec![Escalation {
+        after_ms: 60_000,
+        approvers: Some(Approvers {
+            operators: vec!["ines".to_owned()],
+            ..Approvers::default()
+        }),
+        ..Escalation::default()
+    }];
+    let id = world.asked(terms, &[]);
+    for wants in [Wants::Everything, Wants::Reason(Reject)] {
+        let early = ask(&mut world, &id, person("ines"), wants);
+        assert_eq!(world.memory.run(&early), Looked::Refused(Refusal::NotAuthorised));
+    }
+    let stored = world.memory.dossiers.get_mut(&id).unwrap();
+    stored.confirmation.progress.escalated = 1;
+    for wants in [Wants::Everything, Wants::Reason(Reject)] {
+        let look = ask(&mut world, &id, person("ines"), wants);
+        assert!(matches!(world.memory.run(&look), Looked::At(..)), "{wants:?}");
+    }
 }

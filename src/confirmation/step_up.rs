@@ -16,7 +16,7 @@ use crate::clock::rfc3339;
 use crate::gate::authority::StepUp;
 use crate::gate::decision::says_something;
 use crate::gate::grant::GrantScope;
-use crate::ids::{ChannelName, ConfirmationId, OperatorId};
+use crate::ids::{ChannelName, ConfirmationId, GrantId, OperatorId};
 use crate::storage::Workspace;
 
 /// How long an armed approval waits for what completes it.
@@ -55,6 +55,9 @@ pub struct Arm {
     /// The grant that is asked for with it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub grant: Option<GrantScope>,
+    /// The id of that grant if what completes the approval makes it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub grant_id: Option<GrantId>,
 }
 
 /// Who confirmed somebody else's approval. It is no vote of theirs.
@@ -185,6 +188,18 @@ pub(super) fn somebody_waits(row: &Confirmation, person: &OperatorId, roll: &Rol
     step.second_person && row.progress.armed.iter().any(waits)
 }
 
+/// The grant that is asked for, and the id that it gets.
+type AskedFor = (Option<GrantScope>, Option<GrantId>);
+
+/// Puts the arguments in place that come with an approval, whether it counts at once or is armed: from here on this is what people
+/// vote on, and what was armed before was for something else.
+fn adopt(workspace: &mut Workspace, id: &ConfirmationId, allowed: &Allowed<'_>) {
+    if let Some(revised) = allowed.edit {
+        edit::adopt(workspace, id, &allowed.person, revised);
+        lapse(workspace, id);
+    }
+}
+
 impl Decide {
     /// Approves under a rule that asks for more than a press. What has lapsed is gone already.
     pub(super) fn step_up(
@@ -197,10 +212,12 @@ impl Decide {
         let step = row.terms.decision.step_up;
         let stage = row.progress.stage;
         let person = &allowed.person;
+        // What was armed before an edit was for something else.
         let mine = row
             .progress
             .armed
             .iter()
+            .filter(|_| allowed.edit.is_none())
             .find(|arm| self.roll.is_same(&arm.person, person))
             .cloned();
         let other = self.confirmable(workspace, row, allowed).cloned();
@@ -208,6 +225,11 @@ impl Decide {
             .reason
             .clone()
             .or_else(|| mine.as_ref().and_then(|arm| arm.reason.clone()));
+        let grant = match &mine {
+            // It may have been asked for with another of the acts, as the reason is given.
+            Some(arm) if allowed.wished.is_none() => (arm.grant, arm.grant_id.clone()),
+            _ => (allowed.wished, self.grant.as_ref().map(|wish| wish.id.clone())),
+        };
         let said = |reason: &Opening| says_something(&reason.value);
         if other.is_none()
             && row.terms.decision.require_reason.of(Decision::Approve)
@@ -223,26 +245,28 @@ impl Decide {
                 None if !self.surface.is_chat() || allowed.voted => return Err(Refusal::CodeRequired),
                 None if mine.is_some() => return Err(Refusal::AlreadyArmed),
                 None => {
-                    self.arm(workspace, id, allowed, stage, (reason, false, Waiting::Code));
+                    adopt(workspace, id, allowed);
+                    let backing = (reason, grant, false, Waiting::Code);
+                    self.arm(workspace, id, allowed, stage, backing);
                     return Ok(Step::Armed(Waiting::Code));
                 }
             }
         }
-        if let Some(revised) = allowed.edit {
-            // From here on this is what people vote on; what was armed before was for something else.
-            edit::adopt(workspace, id, person, revised);
-            lapse(workspace, id);
-        }
+        adopt(workspace, id, allowed);
         if !step.second_person {
+            let (wished, grant_id) = grant;
             return Ok(Step::Cast(Box::new(Cast {
                 code: step.code,
                 reason,
+                wished,
+                grant_id,
                 ..self.own(allowed, stage)
             })));
         }
         if let Some(arm) = other {
             self.confirmed(workspace, id, allowed, &arm);
-            let wished = arm.grant.filter(|scope| allowed.wished == Some(*scope));
+            let (wished, grant_id) = grant;
+            let wished = arm.grant.filter(|scope| wished == Some(*scope));
             return Ok(Step::Cast(Box::new(Cast {
                 person: arm.person,
                 acting_for: arm.acting_for,
@@ -253,6 +277,7 @@ impl Decide {
                 surface: arm.surface,
                 reason: arm.reason,
                 wished,
+                grant_id,
                 code: arm.coded,
                 second: Some(Second {
                     person: person.clone(),
@@ -273,7 +298,7 @@ impl Decide {
             id,
             allowed,
             stage,
-            (reason, step.code, Waiting::SecondPerson),
+            (reason, grant, step.code, Waiting::SecondPerson),
         );
         Ok(Step::Armed(Waiting::SecondPerson))
     }
@@ -320,7 +345,7 @@ impl Decide {
         id: &ConfirmationId,
         allowed: &Allowed<'_>,
         stage: u32,
-        (reason, coded, waiting): (Option<Opening>, bool, Waiting),
+        (reason, (grant, grant_id), coded, waiting): (Option<Opening>, AskedFor, bool, Waiting),
     ) {
         let until = workspace.now().plus(ARMED_FOR);
         let Some(row) = workspace.confirmation(id) else {
@@ -337,7 +362,8 @@ impl Decide {
             account: self.insight.account.clone(),
             surface: self.surface.as_str().to_owned(),
             reason,
-            grant: allowed.wished,
+            grant,
+            grant_id,
         };
         let mut draft = Draft::new(&row.org, "vote.armed", Actor::Operator(arm.person.0.clone()))
             .about(id)
@@ -351,7 +377,8 @@ impl Decide {
         draft.channel = arm.channel.as_ref().map(|channel| channel.0.clone());
         workspace.audit(draft);
         workspace.change_confirmation(id, |row| {
-            row.progress.armed.retain(|before| before.person != arm.person);
+            let before = &mut row.progress.armed;
+            before.retain(|before| !self.roll.is_same(&before.person, &arm.person));
             row.progress.armed.push(arm);
             row.edition += 1;
         });

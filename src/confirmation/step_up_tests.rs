@@ -10,14 +10,16 @@ use proptest::prelude::*;
 use super::consume::{Consume, NotGranted};
 use super::decide::{Backing, Ballot, Decide, Refusal, Ruling, Surface, Target};
 use super::fixture::{ORG, World, terms};
+use super::grant::Wish;
 use super::roll::{Roll, Voter};
 use super::step_up::{ARMED_FOR, Waiting};
 use super::{Status, proof};
 use crate::audit::Opening;
 use crate::gate::authority::StepUp;
 use crate::gate::code::{CodeKey, STEP_MS};
+use crate::gate::grant::{GrantArguments, GrantScope, GrantTerms};
 use crate::gate::{RequireReason, Terms};
-use crate::ids::{ConfirmationId, OperatorId, Org, PermitId, TokenName};
+use crate::ids::{ConfirmationId, GrantId, OperatorId, Org, PermitId, TokenName};
 
 const CODE: StepUp = StepUp {
     code: true,
@@ -383,6 +385,59 @@ fn a_reason_may_come_with_either_act() {
     assert_eq!(with_code(&mut world, &id, "dana"), Ruling::Settled);
     assert_eq!(world.row(&id).votes[0].reason.as_deref(), Some("checked"));
     world.memory.assert_chains_hold();
+}
+
+/// A grant is asked for with the press; where the code is given there is nothing to press.
+#[test]
+fn a_grant_that_is_asked_for_with_the_press_is_made_when_the_approval_counts() {
+    let wishing = |world: &mut World, id: &ConfirmationId, person: &str| {
+        let decide = Decide {
+            grant: Some(Wish {
+                scope: "1h".to_owned(),
+                id: GrantId::fresh(&world.ids),
+            }),
+            ..world.press(id, 0, Ballot::Person(OperatorId::from(person)), Approve)
+        };
+        world.memory.run(&decide).ruling
+    };
+    let granted = |world: &World, id: &ConfirmationId| {
+        let granted = world.row(id).confirmation.progress.granted.clone();
+        granted.map(|id| world.memory.grants[&id].scope)
+    };
+    let hour = GrantScope::Span(3_600_000);
+    let offering = |step_up| {
+        let mut terms = asking(step_up, 1);
+        terms.decision.grants = Some(GrantTerms {
+            scopes: vec![hour],
+            max_uses: None,
+            arguments: GrantArguments::Same,
+        });
+        terms
+    };
+    let mut alone = world();
+    let id = alone.asked(offering(CODE), &[]);
+    assert_eq!(wishing(&mut alone, &id, "dana"), Ruling::Armed(Waiting::Code));
+    assert_eq!(with_code(&mut alone, &id, "dana"), Ruling::Settled);
+    assert_eq!(granted(&alone, &id), Some(hour));
+    // Of two people, both have to ask for it.
+    for both in [true, false] {
+        let mut world = world();
+        let id = world.asked(offering(BOTH), &[]);
+        assert_eq!(wishing(&mut world, &id, "dana"), Ruling::Armed(Waiting::Code));
+        assert_eq!(
+            with_code(&mut world, &id, "dana"),
+            Ruling::Armed(Waiting::SecondPerson)
+        );
+        let pressed = if both {
+            wishing(&mut world, &id, "mira")
+        } else {
+            press(&mut world, &id, "mira", Approve)
+        };
+        assert_eq!(pressed, Ruling::Armed(Waiting::Code));
+        assert_eq!(with_code(&mut world, &id, "mira"), Ruling::Settled);
+        assert_eq!(granted(&world, &id), both.then_some(hour));
+        world.memory.assert_chains_hold();
+    }
 }
 
 /// One thing that happens to a request.

@@ -53,14 +53,15 @@ pub(super) fn may_decide(asker: Asker<'_>, dossier: &Dossier) -> bool {
     let row = &dossier.confirmation;
     asker
         .roll
-        .may_decide(asker.person, &row.org, &row.terms, asker.now)
+        .may_decide(asker.person, &row.org, &row.in_force(), asker.now)
 }
 
 /// Whether the person's answer is asked for now.
 fn waits_for(asker: Asker<'_>, dossier: &Dossier) -> bool {
     let Asker { person, roll, now } = asker;
     let row = &dossier.confirmation;
-    let stage = stage::current(&row.terms, &row.progress);
+    let terms = row.in_force();
+    let stage = stage::current(&terms, &row.progress);
     may_decide(asker, dossier)
         && now < row.expires_at
         && !stage.seats(roll, person, &row.org, now, &[]).is_empty()
@@ -181,6 +182,49 @@ async fn look_through(
             None => return Ok(false),
             Some(_) if seen >= most => return Ok(true),
             cursor => filter.cursor = cursor,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::confirmation::fixture::{World, terms};
+    use crate::gate::after::Escalation;
+    use crate::gate::policy::Approvers;
+
+    /// Who a step of the escalation lets in is asked in the chat as everybody else.
+    #[test]
+    fn what_a_step_lets_somebody_decide_waits_for_them_from_then_on() {
+        let mut world = World::default();
+        let mut terms = terms(1);
+        let approvers = Approvers {
+            operators: vec!["ines".to_owned()],
+            ..Approvers::default()
+        };
+        terms.after.escalate = [None, Some(approvers)]
+            .map(|approvers| Escalation {
+                after_ms: 60_000,
+                approvers,
+                ..Escalation::default()
+            })
+            .to_vec();
+        let id = world.asked(terms, &[]);
+        let ines = OperatorId::from("ines");
+        let heard = |world: &World| {
+            let asker = Asker {
+                person: &ines,
+                roll: &world.roll,
+                now: world.memory.now,
+            };
+            let dossier = world.row(&id);
+            (may_decide(asker, dossier), waits_for(asker, dossier))
+        };
+        assert_eq!(heard(&world), (false, false));
+        for (taken, may) in [(1, false), (2, true)] {
+            let stored = world.memory.dossiers.get_mut(&id).expect("it is stored");
+            stored.confirmation.progress.escalated = taken;
+            assert_eq!(heard(&world), (may, may), "{taken} steps taken");
         }
     }
 }

@@ -278,15 +278,19 @@ async fn a_modal_that_cannot_be_opened_is_told(storage: Storage) {
     let world = World::start(storage).await;
     let id = world.ask_for("reasoned__pay", json!({"amount": 1})).await;
     let (card, _) = world.cards(&id).await;
+    let (in_time, ever) = ("Please press the button again", "pressing again will not help");
     let answers = [
-        json!({"ok": false, "error": "expired_trigger_id"}),
-        json!({"ok": false, "error": "unknown_method"}),
-        json!({"ok": false, "error": "invalid_arguments",
-            "response_metadata": {"messages": ["[ERROR] invalid trigger_id"]}}),
+        (json!({"ok": false, "error": "expired_trigger_id"}), in_time),
+        (json!({"ok": false, "error": "unknown_method"}), ever),
+        (
+            json!({"ok": false, "error": "invalid_arguments",
+                "response_metadata": {"messages": ["[ERROR] invalid trigger_id"]}}),
+            in_time,
+        ),
         // A platform that answers yes and does nothing.
-        json!({"ok": true}),
+        (json!({"ok": true}), ever),
     ];
-    for (number, answer) in answers.into_iter().enumerate() {
+    for (number, (answer, words)) in answers.into_iter().enumerate() {
         world.slack.fail_next("views.open", Fault::answer(200, &answer));
         let action = if number % 2 == 0 {
             "show_everything"
@@ -299,6 +303,8 @@ async fn a_modal_that_cannot_be_opened_is_told(storage: Storage) {
                 (world.slack.ephemerals().len() == number + 1).then_some(())
             })
             .await;
+        let last = world.slack.ephemerals().pop();
+        assert!(format!("{last:?}").contains(words), "{last:?}");
     }
     let told = world.slack.ephemerals();
     let all = format!("{told:?}");
@@ -357,7 +363,7 @@ pub(super) async fn cut_on_feishu(world: &World) -> (String, crate::support::fak
 }
 
 /// Waits until the last of the messages to this person is known to the server, so that it may be answered.
-async fn last_page(world: &World, open_id: &str) -> crate::support::fake_feishu::Message {
+pub(super) async fn last_page(world: &World, open_id: &str) -> crate::support::fake_feishu::Message {
     let pages = world
         .until("the page with the answers", async || {
             let sent = world.feishu.messages_to(open_id);

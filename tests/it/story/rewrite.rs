@@ -3,6 +3,7 @@
 
 use serde_json::{Value, json};
 
+use crate::support::authenticator::code_at;
 use crate::support::fake_feishu;
 use crate::support::fake_slack::{Message, View};
 use crate::support::people::{DANA, NOOR, OLGA};
@@ -15,11 +16,13 @@ on_every_store!(
     everybody_votes_on_what_was_changed_in_a_chat,
     feishu_changes_arguments_in_a_message_to_one_person,
     what_does_not_fit_a_field_is_changed_elsewhere,
+    what_is_changed_in_a_chat_is_what_the_code_completes,
 );
 
 const RULES: &str = r#"    - { name: edited-never, tools: ["edited__*"], when: "has(args.amount) && args.amount > 100000", effect: deny, reason: Too much }
     - { name: edited-pairs, tools: [edited__pair], effect: confirm, quorum: 2, accepts_edits: [/amount] }
     - { name: edited-reasoned, tools: [edited__reasoned], effect: confirm, require_reason: approve, accepts_edits: true }
+    - { name: edited-coded, tools: [edited__coded], effect: confirm, step_up: code, accepts_edits: true }
     - { name: edited, tools: ["edited__*"], effect: confirm, redact: [/card], accepts_edits: true, grants: { scopes: [1h], arguments: any } }
 "#;
 
@@ -106,6 +109,7 @@ async fn slack_changes_arguments_in_the_modal(storage: Storage) {
     NOOR.slack.clone_into(&mut stolen.user);
     let refused = send(&world, &stolen, "approve", Some(&with("60000", "4"))).await;
     assert_eq!(refused["response_action"], "errors", "{refused}");
+    assert!(refused.to_string().contains("open it yourself"), "{refused}");
     OLGA.slack.clone_into(&mut stolen.user);
     let refused = send(&world, &stolen, "approve", Some(&with("60000", "100001"))).await;
     let said = refused["errors"].to_string();
@@ -405,4 +409,47 @@ async fn what_does_not_fit_a_field_is_changed_elsewhere(storage: Storage) {
         (&seen["status"], &seen["edit"]),
         (&json!("approved"), &Value::Null)
     );
+}
+
+/// A press in a chat only arms where a code is asked for: the changed arguments are armed with it, and nothing else can be completed.
+async fn what_is_changed_in_a_chat_is_what_the_code_completes(storage: Storage) {
+    let world = Plan::on(storage).with(RULES).start().await;
+    let proposed = json!({"amount": 60_000, "payee": "Evil Ltd"});
+    let id = ask(&world, "edited__coded", &proposed).await;
+    let (card, _) = world.cards(&id).await;
+    let view = opened(&world, &card, DANA.slack).await;
+    let edited = field(&view).expect("a field").replace("60000", "1");
+    send(&world, &view, "approve", Some(&edited)).await;
+    let seen = world.request(&id).await;
+    assert_eq!(
+        (
+            &seen["status"],
+            &seen["edit"]["number"],
+            &seen["armed"][0]["operator"]
+        ),
+        (&json!("pending"), &json!(1), &json!("dana")),
+        "{seen}"
+    );
+    world
+        .until("the card with what was changed", async || {
+            let card = world.slack_card(&id).await;
+            let shown = card.current().visible_text();
+            shown.contains("waiting for the one-time code").then_some(())
+        })
+        .await;
+    let path = format!("/api/confirmations/{id}/respond");
+    let code = code_at(world.clock.now_ms());
+    let approve = |edit: Option<u32>| json!({"decision": "approve", "code": code, "edit": edit});
+    let dana = world.api("dana-cli");
+    let (status, refused) = dana.post(&path, &approve(None)).await;
+    assert_eq!(
+        (status, &refused["code"]),
+        (409, &json!("edit_unseen")),
+        "{refused}"
+    );
+    let (status, answer) = dana.post(&path, &approve(Some(1))).await;
+    assert_eq!((status, &answer["status"]), (200, &json!("approved")), "{answer}");
+    let granted = consume(&world, &id, "edited__coded", &proposed).await;
+    assert_eq!(granted["tool_args"], json!({"amount": 1, "payee": "Evil Ltd"}));
+    world.verify().await;
 }

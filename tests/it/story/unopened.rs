@@ -3,7 +3,7 @@
 
 use serde_json::{Value, json};
 
-use super::forms::{cut_on_feishu, long_args, modal, pages, press, send, told};
+use super::forms::{cut_on_feishu, last_page, long_args, modal, pages, press, send, told};
 use crate::support::fake_feishu::Api;
 use crate::support::fault::Fault;
 use crate::support::people::{DANA, NOOR};
@@ -13,6 +13,8 @@ use crate::support::world::{Storage, World};
 on_every_store!(
     a_leave_that_is_over_opens_nothing,
     whoever_cannot_be_sent_everything_is_told_where_it_is,
+    a_page_whose_answer_was_lost_keeps_no_buttons,
+    a_page_that_the_platform_will_not_have_edited_keeps_no_buttons,
 );
 
 /// Slack's leave to open a modal lives three seconds: a press that comes later is answered in words, with the request as it was.
@@ -145,5 +147,66 @@ async fn whoever_cannot_be_sent_everything_is_told_where_it_is(storage: Storage)
             .card_replaced
     );
     assert_eq!(world.request(&id).await["status"], "rejected");
+    world.verify().await;
+}
+
+/// Somebody decides, and no message to this person can be answered any more.
+async fn decided_without_buttons(world: &World, id: &str, user: &str) {
+    let path = format!("/api/confirmations/{id}/respond");
+    let reject = json!({"decision": "reject", "reason": "no"});
+    let (status, answer) = world.api("dana-cli").post(&path, &reject).await;
+    assert_eq!((status, &answer["status"]), (200, &json!("rejected")), "{answer}");
+    world
+        .until("the private page without buttons", async || {
+            let sent = world.feishu.messages_to(user);
+            sent.iter().all(|page| page.decisions().is_empty()).then_some(())
+        })
+        .await;
+}
+
+/// The page with the answers reaches the person, its place does not reach us, and the request ends before the next try: where it
+/// stands is found out all the same, and its buttons go.
+async fn a_page_whose_answer_was_lost_keeps_no_buttons(storage: Storage) {
+    let world = World::start(storage).await;
+    let (id, card) = cut_on_feishu(&world).await;
+    // As many messages as the same view took before; the last one's answer is lost.
+    let shown = world.feishu.click_show(&card, DANA.feishu);
+    shown.post(&world.callback("finance-feishu")).await;
+    last_page(&world, DANA.feishu).await;
+    let count = world.feishu.messages_to(DANA.feishu).len();
+    let shown = world.feishu.click_show(&card, NOOR.feishu);
+    shown.post(&world.callback("finance-feishu")).await;
+    pages(&world, NOOR.feishu, count - 1).await;
+    world.feishu.fail_next(Api::Send, Fault::cut().after_effect());
+    last_page(&world, NOOR.feishu).await;
+    decided_without_buttons(&world, &id, NOOR.feishu).await;
+    assert_eq!(
+        world.feishu.messages_to(NOOR.feishu).len(),
+        count,
+        "nothing came twice"
+    );
+    world.verify().await;
+}
+
+/// The platform does not take what the page says once the request is over.
+async fn a_page_that_the_platform_will_not_have_edited_keeps_no_buttons(storage: Storage) {
+    let world = World::start(storage).await;
+    let (id, card) = cut_on_feishu(&world).await;
+    let shown = world.feishu.click_show(&card, NOOR.feishu);
+    shown.post(&world.callback("finance-feishu")).await;
+    last_page(&world, NOOR.feishu).await;
+    let audited = json!({"code": 230_028, "msg": "The messages do NOT pass the audit."});
+    // Group card, its plainer form, and the page; the page's barest form passes.
+    for _ in 0..3 {
+        world.feishu.fail_next(Api::Patch, Fault::answer(400, &audited));
+    }
+    decided_without_buttons(&world, &id, NOOR.feishu).await;
+    let last = world
+        .feishu
+        .messages_to(NOOR.feishu)
+        .pop()
+        .unwrap()
+        .visible_text();
+    assert!(last.contains(&id) && !last.contains("oa__purchase_pay"), "{last}");
     world.verify().await;
 }
