@@ -20,6 +20,8 @@ use crate::ids::{
     ChannelName, ConfirmationId, DeliveryId, GrantId, JobId, OperatorId, Org, PermitId, TokenName,
 };
 
+#[cfg(test)]
+mod armed_edit_tests;
 pub mod away;
 pub mod break_glass;
 #[cfg(test)]
