@@ -93,11 +93,15 @@ impl Look {
         let row = workspace
             .confirmation(&id)
             .ok_or_else(|| refused(Refusal::NotFound))?;
-        if !self
-            .roll
-            .may_decide(&person, &row.org, &row.in_force(), workspace.now())
-        {
-            return Err(refused(Refusal::NotAuthorised));
+        let (terms, now) = (row.in_force(), workspace.now());
+        let may = |roll: &Roll| roll.may_decide(&person, &row.org, &terms, now);
+        if !may(&self.roll) {
+            let perhaps = self.roll.hopeful().is_some_and(|roll| may(&roll));
+            return Err(refused(if perhaps {
+                Refusal::LookUpFailed
+            } else {
+                Refusal::NotAuthorised
+            }));
         }
         // What is shown is how it stands: past its deadline it is over, whether the sweeper came by or not.
         if row.state.status() == Status::Pending && workspace.now() >= row.expires_at {

@@ -5,8 +5,9 @@ use gatepost_channel::Wants;
 
 use super::Status;
 use super::decide::{Ballot, Decide, Refusal, Ruling, Surface, Target};
-use super::fixture::{World, terms};
+use super::fixture::{ORG, World, terms};
 use super::look::{Look, Looked};
+use super::roll::{Found, Roll, Standing, Voter};
 use crate::gate::RequireReason;
 use crate::gate::after::Escalation;
 use crate::gate::policy::Approvers;
@@ -200,4 +201,45 @@ fn who_is_let_in_by_a_step_may_look_from_then_on() {
         let look = ask(&mut world, &id, person("ines"), wants);
         assert!(matches!(world.memory.run(&look), Looked::At(..)), "{wants:?}");
     }
+}
+
+/// A role that could not be asked about is neither held nor denied: the same press shows everything once the platform answers.
+#[test]
+fn a_look_up_that_fails_shows_nothing_and_is_tried_again() {
+    let mut world = World::default();
+    let id = world.asked(terms(1), &[]);
+    let look = ask(&mut world, &id, person("ines"), Wants::Everything);
+    let with = |perhaps: &[&str], roles: &[&str]| {
+        let words = |words: &[&str]| words.iter().copied().map(str::to_owned).collect();
+        let voter = Voter {
+            id: "ines".into(),
+            name: "Ines".into(),
+            orgs: vec![ORG.into()],
+            roles: words(roles),
+        };
+        let found = Found {
+            voter,
+            also: vec![],
+            standing: Standing::Good,
+            perhaps: words(perhaps),
+        };
+        Arc::new(world.roll.with([found]))
+    };
+    let (unsure, elsewhere, member) = (
+        with(&["finance"], &[]),
+        with(&["legal"], &[]),
+        with(&[], &["finance"]),
+    );
+    let asked = |roll: &Arc<Roll>| Look {
+        roll: Arc::clone(roll),
+        ..look.clone()
+    };
+    assert_eq!(
+        world.memory.run(&asked(&unsure)),
+        Looked::Refused(Refusal::LookUpFailed)
+    );
+    assert!(matches!(world.memory.run(&asked(&member)), Looked::At(..)));
+    let mut other = ask(&mut world, &id, person("ines"), Wants::Everything);
+    other.roll = elsewhere;
+    assert_eq!(world.memory.run(&other), Looked::Refused(Refusal::NotAuthorised));
 }

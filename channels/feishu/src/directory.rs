@@ -241,10 +241,11 @@ fn odd(why: &str) -> Unfound {
 ///   here, 99992361 an open id of another app, 41022 a person of another tenant, 42002 no such group;
 /// - this one is not for the app: 41050, 42009 and 40004 outside its contact range, 232006, 232009, 232010, 232011 and 232033 a
 ///   chat that it is not in;
+/// - a right that the app lacks: 99991672 and 99991679 a scope, 99991676 and 99991668 what the token may not do;
 /// - no answer: 40003, 40006, 45500 and 55001 the platform's own fault (with any status), 40012 a page that is gone, 42008 and
 ///   those of a token, an app or a quota that cannot serve.
 ///
-/// Any other refusal means that this app may not ask.
+/// Any other refusal is about what was asked for, and holds for nothing else.
 fn unfound(error: CallError) -> Unfound {
     let refused = match error {
         CallError::Refused(refused) => refused,
@@ -263,10 +264,15 @@ fn unfound(error: CallError) -> Unfound {
             10_003 | 10_014 | 10_015 | 40_003 | 40_006 | 40_012 | 42_008 | 45_500 | 55_001 | 99_991_401
             | 99_991_403 | 99_991_662 | 99_991_673,
         ) => failed(refused),
+        Some(99_991_668 | 99_991_672 | 99_991_676 | 99_991_679) => {
+            Unfound::MayNotAsk { why: refused.codes() }
+        }
         _ if matches!(refused.status, 404 | 405 | 501) => Unfound::MayNotAsk { why: refused.codes() },
         _ if matches!(refused.class(), Class::Retry | Class::Unclear | Class::Token) => failed(refused),
         _ if refused.status >= 500 => odd(&refused.codes()),
-        _ => Unfound::MayNotAsk { why: refused.codes() },
+        // Without a code it is no answer of the platform's: whatever stands there does not know the method.
+        None => Unfound::MayNotAsk { why: refused.codes() },
+        Some(_) => Unfound::Hidden { why: refused.codes() },
     }
 }
 

@@ -120,8 +120,8 @@ async fn home(api: &Api) -> Result<Home, CallError> {
 }
 
 /// What a failed call says, by the errors on the methods' pages. A code that says clearly that the app, its token or the platform
-/// is ill is a failure, one about this person or conversation holds for no other; any other refusal means that this app may not
-/// ask.
+/// is ill is a failure; one that says that the app lacks a right or the platform the method holds for every such question; any other
+/// refusal is about this person or conversation, and holds for no other.
 fn unfound(error: CallError, method: &str) -> Unfound {
     let (why, failure) = match error {
         CallError::Unclear(why) => (why.clone(), Failure::Retry { after: None, why }),
@@ -135,11 +135,6 @@ fn unfound(error: CallError, method: &str) -> Unfound {
     };
     match why.as_str() {
         "user_not_found" | "users_not_found" | "no_such_subteam" => Unfound::NoSuch,
-        // About this one, whoever else the app may ask about.
-        "user_not_visible"
-        | "channel_not_found"
-        | "not_in_channel"
-        | "method_not_supported_for_channel_type" => Unfound::Hidden { why },
         "fetch_members_failed" | "invalid_cursor" => odd(&why),
         "invalid_auth" | "not_authed" | "account_inactive" | "token_revoked" | "token_expired"
         | "accesslimited" | "request_not_built" => Unfound::Failed(failure),
@@ -151,10 +146,36 @@ fn unfound(error: CallError, method: &str) -> Unfound {
             why: format!("{method}: an answer with nothing in it"),
         },
         _ if matches!(failure, Failure::Retry { .. }) => Unfound::Failed(failure),
-        _ => Unfound::MayNotAsk {
+        code if lacks_a_right(code) => Unfound::MayNotAsk {
             why: format!("{method}: {why}"),
         },
+        _ => Unfound::Hidden { why },
     }
+}
+
+/// Whether a code says that the app may not ask such questions at all, whoever they are about: by its scopes, its token, the plan
+/// of the workspace, or since there is no such method.
+fn lacks_a_right(code: &str) -> bool {
+    let code = code.split(' ').next().unwrap_or_default();
+    matches!(
+        code,
+        "missing_scope"
+            | "not_allowed_token_type"
+            | "no_permission"
+            | "access_denied"
+            | "app_access_restricted"
+            | "team_access_not_granted"
+            | "enterprise_is_restricted"
+            | "ekm_access_denied"
+            | "plan_upgrade_required"
+            | "paid_teams_only"
+            | "permission_denied"
+            | "unknown_method"
+            | "method_not_found"
+            | "method_deprecated"
+            | "deprecated_endpoint"
+            | "not_implemented"
+    )
 }
 
 fn odd(why: &str) -> Unfound {

@@ -104,6 +104,16 @@ async fn what_was_not_found_is_kept_apart() {
     for (answer, expected) in [
         (refuses("user_not_found"), "no_such"),
         (refuses("user_not_visible"), "hidden"),
+        (refuses("invalid_arguments"), "hidden"),
+        (refuses("something_new"), "hidden"),
+        (refuses("no_permission"), "may_not"),
+        (
+            says(
+                200,
+                json!({"ok": false, "error": "missing_scope", "needed": "users:read"}),
+            ),
+            "may_not",
+        ),
         (refuses("missing_scope"), "may_not"),
         (refuses("unknown_method"), "may_not"),
         (refuses("not_allowed_token_type"), "may_not"),

@@ -30,9 +30,13 @@ impl Intake {
         };
         let row = &dossier.confirmation;
         let actor = Actor::Operator(asker.person.0.clone());
-        if !find::may_decide(asker, &dossier) {
-            self.refuse_words(home, actor, Refusal::NotAuthorised.as_str(), Some(&row.id));
-            return Ok(heard.reply("not_authorised", ReplyTone::Error));
+        if let Err(refusal) = find::may_be_shown(asker, &dossier) {
+            self.refuse_words(home, actor, refusal.as_str(), Some(&row.id));
+            let tone = match refusal {
+                Refusal::LookUpFailed => ReplyTone::Warning,
+                _ => ReplyTone::Error,
+            };
+            return Ok(heard.reply(refusal.as_str(), tone));
         }
         let mut draft = Draft::new(&row.org, "confirmation.viewed", actor)
             .about(&row.id)

@@ -3,6 +3,7 @@
 use gatepost_channel::UtcMillis;
 
 use super::words::{Code, Name};
+use crate::confirmation::decide::Refusal;
 use crate::confirmation::roll::Roll;
 use crate::confirmation::{Dossier, Status, stage};
 use crate::gate::ShortCode;
@@ -54,6 +55,20 @@ pub(super) fn may_decide(asker: Asker<'_>, dossier: &Dossier) -> bool {
     asker
         .roll
         .may_decide(asker.person, &row.org, &row.in_force(), asker.now)
+}
+
+/// Whether the person may be shown the request; `Err` also says whether that could not be found out.
+pub(super) fn may_be_shown(asker: Asker<'_>, dossier: &Dossier) -> Result<(), Refusal> {
+    if may_decide(asker, dossier) {
+        return Ok(());
+    }
+    let hopeful = asker.roll.hopeful();
+    let perhaps = hopeful.is_some_and(|roll| may_decide(Asker { roll: &roll, ..asker }, dossier));
+    Err(if perhaps {
+        Refusal::LookUpFailed
+    } else {
+        Refusal::NotAuthorised
+    })
 }
 
 /// Whether the person's answer is asked for now.

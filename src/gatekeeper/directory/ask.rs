@@ -86,11 +86,20 @@ impl Asked {
     }
 }
 
+/// Whose question it is.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum Whose {
+    /// About somebody who answers or is in the configuration.
+    Ours,
+    /// About a name that an agent chose: what the platform refuses to say of it holds for nobody else.
+    Agents,
+}
+
 /// Puts a question to a platform, unless its kind is known to lead nowhere.
 fn put<V: Send + 'static>(
     parts: &Arc<Parts>,
     listed: &Listed,
-    kind: Kind,
+    (kind, whose): (Kind, Whose),
     question: impl for<'a> FnOnce(&'a dyn Directory) -> BoxFuture<'a, Answer<V>> + Send + 'static,
 ) -> BoxFuture<'static, Answer<V>> {
     let (parts, channel) = (Arc::clone(parts), Arc::clone(&listed.channel));
@@ -104,7 +113,9 @@ fn put<V: Send + 'static>(
             });
         };
         let answer = question(directory).await;
-        parts.asked.note(&*channel, kind, &answer, parts.clock.now());
+        if whose == Whose::Ours || !matches!(answer, Err(Unfound::MayNotAsk { .. })) {
+            parts.asked.note(&*channel, kind, &answer, parts.clock.now());
+        }
         answer
     }
     .boxed()
@@ -123,9 +134,14 @@ pub(super) async fn within<V: Clone>(patience: Duration, flight: Flight<V>) -> A
 impl Parts {
     /// The account of this id.
     pub(super) fn person(self: &Arc<Self>, listed: &Listed, id: &str) -> Flight<Profile> {
+        self.person_for(listed, id, Whose::Ours)
+    }
+
+    /// The account of this id, for whoever asks.
+    pub(super) fn person_for(self: &Arc<Self>, listed: &Listed, id: &str, whose: Whose) -> Flight<Profile> {
         let name = id.to_owned();
         self.persons.get((listed.channel.app(), id.to_owned()), || {
-            put(self, listed, Kind::Person, |directory| {
+            put(self, listed, (Kind::Person, whose), |directory| {
                 async move { directory.person(&name).await }.boxed()
             })
         })
@@ -133,9 +149,19 @@ impl Parts {
 
     /// The account of this address.
     pub(super) fn address(self: &Arc<Self>, listed: &Listed, email: &str) -> Flight<String> {
+        self.address_for(listed, email, Whose::Ours)
+    }
+
+    /// The account of this address, for whoever asks.
+    pub(super) fn address_for(
+        self: &Arc<Self>,
+        listed: &Listed,
+        email: &str,
+        whose: Whose,
+    ) -> Flight<String> {
         let email = email.to_lowercase();
         self.addresses.get((listed.channel.app(), email.clone()), || {
-            put(self, listed, Kind::Address, |directory| {
+            put(self, listed, (Kind::Address, whose), |directory| {
                 async move { directory.by_email(&email).await }.boxed()
             })
         })
@@ -149,7 +175,7 @@ impl Parts {
         };
         let which = group.clone();
         self.members.get((listed.name.clone(), group.clone()), || {
-            put(self, listed, kind, |directory| {
+            put(self, listed, (kind, Whose::Ours), |directory| {
                 async move {
                     let members = directory.members(&which).await?;
                     Ok(Arc::new(members.into_iter().collect()))
@@ -169,7 +195,7 @@ impl Parts {
         let (which, name) = (group.clone(), id.to_owned());
         let key = (listed.name.clone(), group.clone(), id.to_owned());
         self.belongs.get(key, || {
-            put(self, listed, Kind::Belongs, |directory| {
+            put(self, listed, (Kind::Belongs, Whose::Ours), |directory| {
                 async move { directory.belongs(&which, &name).await }.boxed()
             })
         })

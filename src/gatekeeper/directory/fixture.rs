@@ -31,6 +31,8 @@ pub(super) struct Said {
     /// Answers every question about accounts, addresses or groups, in this order.
     pub instead: [Option<Unfound>; 3],
     pub asked: Vec<String>,
+    /// Answers every question about this account.
+    pub refused: BTreeMap<String, Unfound>,
 }
 
 /// A channel of the fake platform.
@@ -88,6 +90,9 @@ impl Directory for Fake {
 
     async fn person(&self, id: &str) -> Result<Profile, Unfound> {
         self.ask(0, format!("person {id}"))?;
+        if let Some(why) = self.said.lock().unwrap().refused.get(id) {
+            return Err(why.clone());
+        }
         self.said
             .lock()
             .unwrap()

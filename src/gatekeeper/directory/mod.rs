@@ -33,6 +33,8 @@ pub mod requester;
 mod shelf;
 
 #[cfg(test)]
+mod behind_tests;
+#[cfg(test)]
 mod directory_tests;
 #[cfg(test)]
 mod fixture;

@@ -10,7 +10,7 @@ use std::time::Duration;
 use futures_util::future::join_all;
 use gatepost_channel::{AppKey, Failure, Profile, Unfound};
 
-use super::ask::within;
+use super::ask::{Whose, within};
 use super::look::TryAgain;
 use super::{Directories, Listed, Parts, account_id};
 use crate::ids::{OperatorId, Org};
@@ -87,7 +87,7 @@ impl Parts {
                 if !self.addresses.holds(&key) {
                     self.spend(org, sake)?;
                 }
-                within(patience, self.address(home, name)).await?
+                within(patience, self.address_for(home, name, Whose::Agents)).await?
             } else if home
                 .channel
                 .directory()
@@ -100,7 +100,7 @@ impl Parts {
             if !self.persons.holds(&(home.channel.app(), id.clone())) {
                 self.spend(org, sake)?;
             }
-            let profile = within(patience, self.person(home, &id)).await?;
+            let profile = within(patience, self.person_for(home, &id, Whose::Agents)).await?;
             let mut ids = self.ids(home, &id, &profile);
             let told = ids
                 .iter()
