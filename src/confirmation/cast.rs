@@ -1,7 +1,7 @@
 //! Casting a vote that counts: who may cast it was found before, and what the votes of the request lead to is counted behind it.
 
-use super::count::count;
-use super::decide::{Decide, Refusal, Ruling, Target};
+use super::count::{count, leads_on};
+use super::decide::{Ballot, Decide, Refusal, Ruling, Target};
 use super::edit::{self, Revised};
 use super::step_up::{self, Second, Step};
 use super::{Account, Vote, VoteContent, expire, stage};
@@ -73,6 +73,13 @@ impl Decide {
         let refuse = |workspace: &mut Workspace, refusal: Refusal| {
             if refusal == Refusal::Expired {
                 expire::expire(workspace, id);
+            }
+            if refusal == Refusal::AlreadyVoted
+                && let Ballot::Person(person) = &self.ballot
+                && leads_on(workspace, id, self)
+            {
+                let grant = self.grant.as_ref().map(|wish| wish.id.clone());
+                return count(workspace, id, self, (person.clone(), grant));
             }
             // Where a form for the words opens, asking for them is no refusal.
             let asks_back = matches!(&self.target, Target::Card(clicked) if clicked.asks_back);

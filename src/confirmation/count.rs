@@ -2,12 +2,34 @@
 
 use gatepost_channel::Decision;
 
-use super::decide::{Decide, Refusal, Ruling};
+use super::decide::{Ballot, Decide, Refusal, Ruling};
 use super::settle::{refresh_cards, settle};
 use super::{Permit, State, edit, grant, stage};
 use crate::audit::{Actor, Draft};
 use crate::ids::{ConfirmationId, GrantId, OperatorId};
 use crate::storage::Workspace;
+
+/// Whether the votes that stand lead further than they did when they were counted. Two people who are known by look-ups only and
+/// answer in the same instant are each judged without the other; whoever of them presses again finds both.
+pub(super) fn leads_on(workspace: &Workspace, id: &ConfirmationId, answer: &Decide) -> bool {
+    let (Some(row), Ballot::Person(person)) = (workspace.confirmation(id), &answer.ballot) else {
+        return false;
+    };
+    let votes = edit::standing(workspace.votes(id), &row.progress);
+    let mut own = votes
+        .iter()
+        .filter(|vote| answer.roll.is_same(&vote.person, person));
+    if answer.edit.is_some() || !own.any(|vote| vote.decision == answer.decision) {
+        return false;
+    }
+    match answer.decision {
+        Decision::Approve => {
+            let reached = stage::reached(&votes, row, &answer.roll);
+            reached.all || !reached.passed.is_empty()
+        }
+        Decision::Reject => stage::rejections(&votes, row, &answer.roll) >= row.terms.deny_threshold.max(1),
+    }
+}
 
 /// What the votes lead to, the last of which this person has just cast with their answer. A grant that comes of them gets this id.
 pub(super) fn count(
