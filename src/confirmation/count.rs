@@ -89,3 +89,7 @@ pub(super) fn count(
     }
     Ruling::Settled
 }
+
+#[cfg(test)]
+#[path = "crossed_tests.rs"]
+mod tests;

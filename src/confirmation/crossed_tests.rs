@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use gatepost_channel::Decision::{self, Approve, Reject};
 
-use super::Status;
-use super::decide::{Ballot, Refusal, Ruling};
-use super::fixture::{ORG, World, terms};
-use super::roll::{Roll, Voter};
+use crate::confirmation::Status;
+use crate::confirmation::decide::{Ballot, Refusal, Ruling};
+use crate::confirmation::fixture::{ORG, World, terms};
+use crate::confirmation::roll::{Roll, Voter};
 use crate::gate::Terms;
 use crate::ids::{ConfirmationId, OperatorId, Org};
 

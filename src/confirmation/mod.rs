@@ -34,8 +34,6 @@ pub mod consume;
 mod content_tests;
 mod count;
 pub mod create;
-#[cfg(test)]
-mod crossed_tests;
 pub mod decide;
 pub mod decide_all;
 #[cfg(test)]
