@@ -32,21 +32,10 @@ pub(super) fn edited(workspace: &mut Workspace, about: About<'_>, failed: &[(Mes
             return Next::Retry(Duration::ZERO);
         }
         let gone = matches!(failure, Failure::Gone { .. });
-        for (request, card) in &message.cards {
-            let there = |card: &Delivery| card.standing.iter().any(|place| place.at == *at);
-            if !workspace.delivery(card).is_some_and(there) {
-                continue;
-            }
-            audit_failure(workspace, item, request, failure);
-            workspace.change_delivery(card, |card| {
-                card.error = Some(failure.to_string());
-                // While people are asked, a card that stands can be pressed, whether we can edit it or not. Afterwards the decision
-                // stands in the store, and a message that can no longer be edited is let go; what one person was shown, at once.
-                if gone || !asked || !in_group {
-                    card.standing.retain(|place| place.at != *at);
-                }
-            });
-        }
+        // While people are asked, a card that stands can be pressed, whether we can edit it or not. Afterwards the decision stands
+        // in the store, and a message that can no longer be edited is let go; what one person was shown, at once.
+        let let_go = gone || !asked || !in_group;
+        failed_at(workspace, about, at, failure, let_go);
         stays_stale |= asked && !gone && in_group;
     }
     if let Some(longest) = pauses.into_iter().max() {
@@ -84,16 +73,27 @@ pub(super) fn edited(workspace: &mut Workspace, about: About<'_>, failed: &[(Mes
 /// has its turn.
 pub(super) fn message_gone(workspace: &mut Workspace, about: About<'_>, at: &MessageRef, failure: &Failure) {
     let About { item, message, .. } = about;
-    for (request, card) in &message.cards {
-        workspace.change_delivery(card, |card| {
-            card.standing.retain(|place| place.at != *at);
-            card.error = Some(failure.to_string());
-        });
-        audit_failure(workspace, item, request, failure);
-    }
+    failed_at(workspace, about, at, failure, true);
     if message.asks(workspace) && !message.stands(workspace) && ask_anew(workspace, about) {
         let (request, card) = message.host.clone();
         queue_card(workspace, &request, card, item.channel.clone());
+    }
+}
+
+/// Puts down for every card that stands there what went wrong with that place, and forgets the place if it is let go.
+fn failed_at(workspace: &mut Workspace, about: About<'_>, at: &MessageRef, failure: &Failure, let_go: bool) {
+    for (request, card) in &about.message.cards {
+        let there = |card: &Delivery| card.standing.iter().any(|place| place.at == *at);
+        if !workspace.delivery(card).is_some_and(there) {
+            continue;
+        }
+        audit_failure(workspace, about.item, request, failure);
+        workspace.change_delivery(card, |card| {
+            card.error = Some(failure.to_string());
+            if let_go {
+                card.standing.retain(|place| place.at != *at);
+            }
+        });
     }
 }
 
